@@ -1,0 +1,103 @@
+"""`planner hardware`: the catalogue of chips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from planner import catalogue, records
+from planner.cli import words
+from planner.cli.options import output_options
+from planner.cli.output import Result, emit
+from planner.cli.progress import tracked
+from planner.cli.tables import new_table
+from planner.roofline import critical_intensity
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from planner.hardware import Hardware
+
+
+@click.command("hardware")
+@click.argument("name", required=False)
+@output_options
+def command(**options: Any) -> None:
+    """List the chips of the catalogue, or show one with its sources.
+
+    NAME is a chip of the catalogue, or a YAML file.
+    """
+    name = options["name"]
+    if name is None:
+        chips = tracked(catalogue.all_hardware(), len(catalogue.names("hardware")), "reading chips")
+        rows = [_row(identity, chip) for identity, chip in chips]
+        result = Result(record=rows, rows=rows, tables=lambda: _list(rows))
+    else:
+        chip = catalogue.load_hardware(name)
+        record = records.hardware_record(name, chip)
+        flat = [{"figure": path, **figure} for path, figure in record["figures"].items()]
+        keys = ("figure", "value", "source", "verified", "date")
+        rows = [{key: figure.get(key) for key in keys} for figure in flat]
+        result = Result(record=record, rows=rows, tables=lambda: _one(record))
+    emit(result, options["output_format"], options["output"])
+
+
+def _row(identity: str, chip: Hardware) -> dict[str, Any]:
+    sixteen_bit, bandwidth = chip.rate("bf16"), chip.memory.bandwidth.value
+    rate = sixteen_bit.flops_per_s
+    return {
+        "id": identity,
+        "name": chip.name,
+        "vendor": chip.vendor,
+        "kind": chip.kind,
+        "year": chip.year,
+        "bf16_flops_per_s": rate,
+        "bf16_runs_in": sixteen_bit.used or None,
+        "memory_bytes": chip.memory.plannable_bytes,
+        "memory_bytes_per_s": bandwidth,
+        "critical_intensity": critical_intensity(rate, bandwidth) if rate and bandwidth else None,
+    }
+
+
+def _list(rows: Sequence[dict[str, Any]]) -> Iterable[RenderableType]:
+    right = ("year", "16-bit peak", "memory", "bandwidth", "ridge")
+    table = new_table("name", "vendor", *right, right=right)
+    for row in rows:
+        table.add_row(
+            row["id"],
+            row["vendor"],
+            str(row["year"] or words.NOTHING),
+            words.scaled(row["bf16_flops_per_s"], "FLOP/s"),
+            words.scaled(row["memory_bytes"], "B"),
+            words.scaled(row["memory_bytes_per_s"], "B/s"),
+            words.number(row["critical_intensity"]),
+        )
+    yield table
+
+
+UNITS = {"peak": "FLOP/s", "capacity": "B", "usable": "B", "bandwidth": "B/s", "one_way": "B/s", "one_way_pair": "B/s"}
+"""The unit of a figure, by the first or the last part of its path."""
+
+
+def _shown(path: str, value: float | None) -> str:
+    parts = path.split(".")
+    unit = UNITS.get(parts[0]) or UNITS.get(parts[-1]) or {"tdp": "W", "hourly": "USD/h", "list": "USD"}[parts[-1]]
+    if unit in ("USD/h", "USD", "W") and value is not None:
+        return f"{value:,.10g} {unit}"
+    return words.scaled(value, unit)
+
+
+def _one(record: dict[str, Any]) -> Iterable[RenderableType]:
+    from rich.text import Text  # noqa: PLC0415 - only for people
+
+    table = new_table("figure", "value", "source", right=("value",), title=record["name"])
+    table.columns[-1].no_wrap = False
+    for path, figure in record["figures"].items():
+        source = figure["source"] + ("" if figure["verified"] else " [unverified]")
+        date = f", {figure['date']}" if figure.get("date") else ""
+        table.add_row(path, _shown(path, figure["value"]), Text(source + date))
+    yield table
+    for note in record["notes"]:
+        yield Text(f"• {note}")

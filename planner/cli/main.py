@@ -1,0 +1,89 @@
+"""The command group, loaded lazily so that `planner --help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from planner import __version__
+
+EXIT_BAD_INPUT = 2
+EXIT_INFEASIBLE = 3
+EXIT_INTERRUPTED = 130
+
+# The help lines stand here, so that listing the commands imports none of them; a test holds them to the commands' own.
+COMMANDS: dict[str, str] = {
+    "ops": "Rate every operation of a step against the roofline of a chip.",
+    "model": "Count a model's parameters, KV cache and weight bytes.",
+    "report": "Write an HTML report of a model on a chip.",
+    "models": "List the models of the catalogue.",
+    "hardware": "List the chips of the catalogue, or show one with its sources.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the commands in the order in which they are learned."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"planner.cli.{cmd_name.replace('-', '_')}_command")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="planner")
+def cli() -> None:
+    """Plan the serving of large language models on the roofline of real chips.
+
+    \b
+    planner ops llama-3.1-70b --hardware h100-sxm --batch 64
+    planner report llama-3.1-70b --hardware h100-sxm -o report.html
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 for an answer, 2 for bad input, 3 for an infeasible plan."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code. Errors are one line on stderr."""
+    from planner.errors import InfeasibleError, PlannerError  # noqa: PLC0415 - not needed for --help
+
+    try:
+        code = cli.main(args=None if arguments is None else list(arguments), prog_name="planner", standalone_mode=False)
+    except InfeasibleError as infeasible:
+        click.echo(str(infeasible))
+        return EXIT_INFEASIBLE
+    except PlannerError as error:
+        return _fail(str(error))
+    except click.ClickException as error:
+        return _fail(error.format_message())
+    except click.Abort:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has left, as in `planner models | head`: nothing to report, and nothing more to write at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    return EXIT_BAD_INPUT

@@ -1,0 +1,82 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from planner.cli.output import FORMATS
+from planner.precision import KV_FORMATS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LARGEST = 10**9
+"""No batch, context or number of tokens is larger."""
+
+positive = click.IntRange(1, LARGEST)
+count_or_zero = click.IntRange(0, LARGEST)
+
+
+def output_options(function: F) -> F:
+    """Add --format and --output."""
+    function = click.option("--output", "-o", metavar="FILE", help="Write to a file instead of the terminal.")(function)
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(FORMATS),
+        default="table",
+        show_default=True,
+        help="How to print the result.",
+    )(function)
+
+
+def hardware_option(function: F) -> F:
+    """Add --hardware."""
+    return click.option(
+        "--hardware", "hardware_name", metavar="HW", required=True, help="A chip of the catalogue, or a YAML file."
+    )(function)
+
+
+def precision_options(function: F) -> F:
+    """Add --precision, --moe-precision and --kv-precision."""
+    function = click.option(
+        "--kv-precision",
+        type=click.Choice(KV_FORMATS),
+        default="bf16",
+        show_default=True,
+        help="Format of the KV cache.",
+    )(function)
+    function = click.option("--moe-precision", metavar="P", help="Precision of routed experts, where it differs.")(
+        function
+    )
+    return click.option(
+        "--precision",
+        metavar="P",
+        help="A precision policy, such as bf16, int8 or fp8; as the checkpoint stores it by default.",
+    )(function)
+
+
+def step_options(function: F) -> F:
+    """Add the options that describe a forward step."""
+    options = (
+        click.option("--phase", type=click.Choice(["decode", "prefill"]), default="decode", show_default=True),
+        click.option("--batch", type=positive, default=1, show_default=True, help="Sequences in the step."),
+        click.option(
+            "--context",
+            type=count_or_zero,
+            help="Tokens in each KV cache before the step.  [default: 4096 in decode, 0 in prefill]",
+        ),
+        click.option(
+            "--new-tokens",
+            type=positive,
+            help="Tokens that each sequence adds.  [default: 1 in decode, 4096 in prefill]",
+        ),
+        click.option("--mask", type=click.Choice(["causal", "full"]), default="causal", show_default=True),
+        click.option("--logits", type=click.Choice(["last", "all"]), default="last", show_default=True),
+        click.option("--mla", type=click.Choice(["auto", "absorbed", "expanded"]), default="auto", show_default=True),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function

@@ -1,0 +1,146 @@
+"""Rendering of results as a table, JSON, CSV or Markdown, and writing them whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from planner.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FORMATS = ("table", "json", "csv", "md")
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A result in the shapes that it can be printed in.
+
+    Attributes
+    ----------
+    record : mapping or sequence
+        The whole, for JSON: SI base units and USD.
+    rows : sequence of mapping
+        The flat part, for CSV and Markdown.
+    tables : callable
+        Returns what a person reads, as rich renderables.
+    notes : sequence of str
+        Warnings, for stderr.
+    """
+
+    record: Any
+    rows: Sequence[Row]
+    tables: Callable[[], Iterable[RenderableType]]
+    notes: Sequence[str] = ()
+
+
+def emit(result: Result, output_format: str, output: str | None) -> None:
+    """Print a result, or write it to a file, and its notes to stderr."""
+    for note in result.notes:
+        click.echo(f"note: {note}", err=True)
+    text = RENDERERS[output_format](result)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_whole(Path(output), text)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text file whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise InputError(f"--output: {path} is a folder, name a file")
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False, newline=""
+        ) as file:
+            temporary = Path(file.name)
+            file.write(text)
+        # A temporary file is private; the result gets the permissions of any new file.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+        raise InputError(f"--output: {path} cannot be written: {error.strerror or error}") from None
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: NumPy numbers become Python's, and what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return value
+
+
+def _json(result: Result) -> str:
+    return json.dumps(plain(result.record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _cells(row: Row) -> dict[str, Any]:
+    return {key: "" if value is None else value for key, value in plain(row).items()}
+
+
+def _csv(result: Result) -> str:
+    text = io.StringIO()
+    columns = list(result.rows[0]) if result.rows else []
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_cells(row) for row in result.rows)
+    return text.getvalue()
+
+
+def _markdown(result: Result) -> str:
+    columns = list(result.rows[0]) if result.rows else []
+    lines = [columns, ["---"] * len(columns), *(list(_cells(row).values()) for row in result.rows)]
+    escaped = (" | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) for line in lines)
+    return "".join(f"| {line} |\n" for line in escaped)
+
+
+def _table(result: Result) -> str:
+    from rich.console import Console  # noqa: PLC0415 - only for people
+
+    is_terminal = sys.stdout.isatty()
+    text = io.StringIO()
+    console = Console(
+        file=text, width=None if is_terminal or "COLUMNS" in os.environ else 100, force_terminal=is_terminal
+    )
+    for table in result.tables():
+        console.print(table)
+    return text.getvalue()
+
+
+RENDERERS: dict[str, Callable[[Result], str]] = {"table": _table, "json": _json, "csv": _csv, "md": _markdown}

@@ -1,0 +1,23 @@
+"""A progress bar on stderr, for work that takes long enough to notice."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+WORTH_A_BAR = 20
+"""Fewer steps than this are over before anyone looks."""
+
+
+def tracked(items: Iterable[T], count: int, title: str) -> Iterator[T]:
+    """Yield the items, with a bar on stderr where a person watches."""
+    if count < WORTH_A_BAR or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for people
+    from rich.progress import track  # noqa: PLC0415
+
+    yield from track(items, title, total=count, console=Console(stderr=True), transient=True)

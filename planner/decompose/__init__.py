@@ -1,0 +1,10 @@
+"""A model and a step become a sequence of operations, by a registry of attention and feed-forward kinds.
+
+Projections of one input are fused as engines fuse them: queries, keys and values; gate and up. A norm that begins a block is
+fused with the residual add before it. Nothing here knows a chip.
+"""
+
+from planner.decompose import attention, feedforward  # noqa: F401 - they register their kinds
+from planner.decompose.lowering import Lowering, decompose
+
+__all__ = ["Lowering", "decompose"]

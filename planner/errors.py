@@ -1,0 +1,61 @@
+"""The exception tree: everything the planner raises on purpose.
+
+PlannerError
+├── InputError          a file, a name or an option is wrong: exit 2
+│   ├── CatalogueError  a model or hardware file, with the field and what would be right
+│   └── UnitError       a quantity that cannot be read
+└── InfeasibleError     a well-posed question whose answer is "no": exit 3
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PlannerError(Exception):
+    """Base of every error that the planner raises on purpose."""
+
+
+class InputError(PlannerError):
+    """Bad input: the message says what is wrong and what would be right."""
+
+
+class UnitError(InputError):
+    """A quantity that cannot be read, or in a unit that does not fit the field."""
+
+
+class CatalogueError(InputError):
+    """A model or hardware description that cannot be used.
+
+    Parameters
+    ----------
+    where : str
+        The file, or the name that was looked up.
+    faults : iterable of str
+        Every fault found, each ``field: what is wrong, what would be right``.
+    """
+
+    def __init__(self, where: str, faults: Iterable[str]) -> None:
+        self.where = where
+        self.faults = tuple(faults)
+        super().__init__(f"{where}: {'; '.join(self.faults)}")
+
+
+class InfeasibleError(PlannerError):
+    """No choice meets the request: an answer, not a bug."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a hint that lists the names nearest to `name`, or an empty text.
+
+    >>> nearest("h100", ["h100-sxm", "h100-pcie", "tpu-v5e"])
+    'did you mean h100-sxm or h100-pcie?'
+    """
+    wanted = name.lower()
+    by_lower = {known.lower(): known for known in names}
+    begins = sorted((known for known in by_lower if wanted and known.startswith(wanted)), key=len)
+    holds = sorted((known for known in by_lower if wanted and wanted in known), key=len)
+    alike = difflib.get_close_matches(wanted, by_lower, n=3, cutoff=0.6)
+    close = list(dict.fromkeys((*begins, *alike, *holds)))[:3]
+    return f"did you mean {' or '.join(by_lower[c] for c in close)}?" if close else ""

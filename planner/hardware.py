@@ -1,0 +1,232 @@
+"""A chip as its datasheet describes it: peaks, memory, links, power and price, each figure with its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from planner.errors import UnitError
+from planner.units import parse_quantity
+
+# What runs where the chip lacks a format: the narrowest wider one that it has. 4-bit and 8-bit arithmetic falls to 16 bits, not to
+# another 8-bit format: that is what the kernels do that serve such weights on older chips.
+WIDER: dict[str, tuple[str, ...]] = {
+    "nvfp4": ("bf16", "fp16", "fp32"),
+    "mxfp4": ("bf16", "fp16", "fp32"),
+    "int4": ("bf16", "fp16", "fp32"),
+    "fp6": ("bf16", "fp16", "fp32"),
+    "fp8": ("bf16", "fp16", "fp32"),
+    "int8": ("bf16", "fp16", "fp32"),
+    "bf16": ("fp16", "fp32"),
+    "fp16": ("fp32",),
+    "tf32": ("fp32",),
+    "fp32": (),
+}
+
+Q = TypeVar("Q", bound=float)
+
+
+def _quantity(dimension: str) -> BeforeValidator:
+    def read(value: object) -> float | None:
+        if value is None:
+            return None
+        try:
+            quantity = parse_quantity(value, dimension)
+        except UnitError as error:
+            raise ValueError(str(error)) from None
+        if quantity == 0:
+            raise ValueError(f"{value!r} is zero, write null where a figure is not known")
+        return quantity
+
+    return BeforeValidator(read, json_schema_input_type=str | float | None)
+
+
+ComputeRate = Annotated[float, _quantity("FLOP/s")]
+DataRate = Annotated[float, _quantity("B/s")]
+Size = Annotated[float, _quantity("B")]
+Watts = Annotated[float, _quantity("W")]
+HourlyPrice = Annotated[float, _quantity("USD/h")]
+Price = Annotated[float, _quantity("USD")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Figure(_Part, Generic[Q]):
+    """One figure with its source."""
+
+    value: Q | None
+    """The figure with its unit; null where it is not published."""
+    source: Annotated[str, Field(min_length=1)]
+    """Where it is written down, or how it is derived."""
+    verified: bool = True
+    """False for a figure recalled from its document and not read again."""
+    date: str | None = None
+    """The day it held, for prices."""
+
+
+class Peaks(_Part):
+    """Dense arithmetic rates; a multiply-add counts as two, and sums are kept in fp32 (int32)."""
+
+    fp32: Figure[ComputeRate] | None = None
+    """Without tensor cores."""
+    tf32: Figure[ComputeRate] | None = None
+    bf16: Figure[ComputeRate] | None = None
+    fp16: Figure[ComputeRate] | None = None
+    fp16_accumulate: Figure[ComputeRate] | None = None
+    """fp16 with fp16 sums: for information, never planned with."""
+    fp8: Figure[ComputeRate] | None = None
+    int8: Figure[ComputeRate] | None = None
+    fp6: Figure[ComputeRate] | None = None
+    nvfp4: Figure[ComputeRate] | None = None
+    mxfp4: Figure[ComputeRate] | None = None
+    int4: Figure[ComputeRate] | None = None
+
+
+class Memory(_Part):
+    """The memory that weights and KV cache live in."""
+
+    kind: str | None = None
+    """HBM3, GDDR7, LPDDR5X ..."""
+    capacity: Figure[Size]
+    """As built."""
+    usable: Figure[Size] | None = None
+    """What the device reports or the runtime can use, where that is known to be less."""
+    bandwidth: Figure[DataRate]
+    """Reading, all channels together."""
+
+    @property
+    def plannable_bytes(self) -> float | None:
+        """Memory to plan on: the usable size where it is known [B]."""
+        return self.usable.value if self.usable else self.capacity.value
+
+
+class Cache(_Part):
+    """The last level of on-chip memory."""
+
+    name: str | None = None
+    capacity: Figure[Size]
+
+
+class ScaleUp(_Part):
+    """The fast links that join chips into one domain."""
+
+    name: str
+    topology: Literal["switch", "full_mesh", "ring", "torus_2d", "torus_3d", "hybrid_mesh", "bridge", "pcie", "socket"]
+    chips: Annotated[int, Field(ge=2)]
+    """Chips in a domain."""
+    one_way: Figure[DataRate]
+    """All links of a chip together, one direction."""
+    one_way_pair: Figure[DataRate] | None = None
+    """Between one pair of chips, one direction."""
+
+
+class Link(_Part):
+    """A link that leaves the domain: to other hosts, or to the host's own memory."""
+
+    name: str | None = None
+    one_way: Figure[DataRate]
+    """One direction, for one chip."""
+
+
+class Links(_Part):
+    """Links by reach."""
+
+    scale_up: ScaleUp | None = None
+    scale_out: Link | None = None
+    host: Link | None = None
+
+
+class Power(_Part):
+    """Electrical power."""
+
+    tdp: Figure[Watts]
+    """The vendor's maximum for one chip."""
+
+
+class Prices(_Part):
+    """Indicative prices of one chip."""
+
+    hourly: Figure[HourlyPrice] | None = None
+    """Renting, by the hour."""
+    list: Figure[Price] | None = None
+    """Buying."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """The rate that arithmetic in some format runs at on a chip.
+
+    Attributes
+    ----------
+    asked, used : str
+        The format asked for, and the one that the arithmetic runs in; `used` is empty where there is none.
+    flops_per_s : float or None
+        Dense peak of `used` [FLOP/s]; None where the chip has no rate for it.
+    note : str
+        What to tell the user, empty where the chip has the format.
+    """
+
+    asked: str
+    used: str
+    flops_per_s: float | None
+    note: str = ""
+
+
+class Hardware(_Part):
+    """One kind of chip."""
+
+    name: Annotated[str, Field(min_length=1)]
+    vendor: str
+    kind: Literal["gpu", "tpu", "asic", "soc", "cpu"]
+    form_factor: str | None = None
+    year: int | None = None
+    peak: Peaks
+    memory: Memory
+    cache: Cache | None = None
+    links: Links = Links()
+    power: Power | None = None
+    price: Prices | None = None
+    chips_per_host: Annotated[int, Field(ge=1)] | None = None
+    devices_per_chip: Annotated[int, Field(ge=1)] | None = None
+    """Devices that software sees in one package, where there is more than one."""
+    notes: tuple[str, ...] = ()
+
+    def rate(self, arithmetic: str) -> Rate:
+        """Return the peak for arithmetic in a format, or in the narrowest wider format that the chip has.
+
+        Parameters
+        ----------
+        arithmetic : str
+            A key of ``peak``.
+
+        Returns
+        -------
+        Rate
+            With the format that is really used, and a note where it is another one.
+        """
+        tried = (arithmetic, *WIDER[arithmetic])
+        for used in tried:
+            figure: Figure[float] | None = getattr(self.peak, used)
+            if figure is not None and figure.value is not None:
+                note = "" if used == arithmetic else f"{self.name} has no {arithmetic} rate: arithmetic runs in {used}"
+                return Rate(arithmetic, used, figure.value, note)
+        return Rate(arithmetic, "", None, f"{self.name} has no rate for {' or '.join(tried)}: nothing can be said")
+
+    def figures(self) -> list[tuple[str, Figure[float]]]:
+        """Return every figure with its path, in the order of the file."""
+        return list(_figures(self, ""))
+
+
+def _figures(part: BaseModel, prefix: str) -> list[tuple[str, Figure[float]]]:
+    found: list[tuple[str, Figure[float]]] = []
+    for name in type(part).model_fields:
+        value, path = getattr(part, name), f"{prefix}{name}"
+        if isinstance(value, Figure):
+            found.append((path, value))
+        elif isinstance(value, BaseModel):
+            found += _figures(value, f"{path}.")
+    return found

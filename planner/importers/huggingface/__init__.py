@@ -1,0 +1,5 @@
+"""Reads a Hugging Face ``config.json`` into a model, by a table of architectures."""
+
+from planner.importers.huggingface.reader import read_config
+
+__all__ = ["read_config"]

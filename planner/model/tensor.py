@@ -1,0 +1,77 @@
+"""Stored tensors: the one place from which parameter counts, weight bytes and matmuls are all derived."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from planner.op import SINGLE, Axis
+from planner.precision import Role
+
+
+class Description(BaseModel):
+    """Base of everything that is read from a file: frozen, and strict about keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+Count = Annotated[int, Field(strict=True, ge=1, le=10**9)]
+"""A number of heads, elements, experts or tokens."""
+
+Flag = Annotated[bool, Field(strict=True)]
+"""True or false; no number or text stands for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A weight matrix ``[inner, outer]``, or `copies` of them, with an optional bias along `outer`.
+
+    Attributes
+    ----------
+    name : str
+        Hugging Face module name.
+    role : Role
+        Tensor class, which decides the precision.
+    inner : Axis
+        Input axis.
+    outer : tuple of Axis
+        Output axes, side by side where projections of one input are fused.
+    bias : bool
+        Whether there is a bias for each output element.
+    copies : Axis
+        How many such matrices there are, and of what (experts).
+    """
+
+    name: str
+    role: Role
+    inner: Axis
+    outer: tuple[Axis, ...]
+    bias: bool = False
+    copies: Axis = SINGLE
+
+    @property
+    def matrix_elements(self) -> int:
+        """Elements of the matrices, biases left out."""
+        return self.copies.size * self.inner.elements * sum(axis.elements for axis in self.outer)
+
+    @property
+    def parameters(self) -> int:
+        """Parameters, biases included."""
+        biases = self.copies.size * sum(axis.elements for axis in self.outer) if self.bias else 0
+        return self.matrix_elements + biases
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """Parameters that take part in no matmul: norm weights, sinks, gates, positions."""
+
+    name: str
+    role: Role
+    parameters: int
+
+    @property
+    def matrix_elements(self) -> int:
+        """No matrix: 0."""
+        return 0

@@ -1,0 +1,120 @@
+"""Which positions a query attends to: all before it, a sliding window, or its own chunk.
+
+Positions are counted from 1; the query at position p sees itself and some of the p - 1 positions before it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.units import Numeric
+
+
+def minimum(a: Numeric, b: Numeric) -> Numeric:
+    """Return the elementwise minimum; plain numbers stay Python numbers, so that counts stay exact."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.minimum(a, b)
+    return min(a, b)
+
+
+class Span(ABC):
+    """The positions that a causal query sees."""
+
+    @abstractmethod
+    def held(self, tokens: Numeric) -> Numeric:
+        """Return the positions whose keys and values are kept in a sequence of `tokens` tokens."""
+
+    @abstractmethod
+    def past(self, context: Numeric) -> Numeric:
+        """Return the cached positions that a query right after `context` tokens reads."""
+
+    @abstractmethod
+    def seen(self, tokens: Numeric) -> Numeric:
+        """Return the positions seen by the queries 1 ... `tokens`, summed over them."""
+
+    def pairs(self, new_tokens: Numeric, context: Numeric, *, causal: bool) -> Numeric:
+        """Return query-key pairs of `new_tokens` queries after `context` cached tokens.
+
+        Parameters
+        ----------
+        new_tokens, context : Numeric
+            Tokens of one sequence, any broadcastable shapes.
+        causal : bool
+            Count only what the mask lets through, as kernels compute; else every query over all positions (or its window).
+        """
+        if causal:
+            return self.seen(context + new_tokens) - self.seen(context)
+        return new_tokens * self.held(context + new_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class FullSpan(Span):
+    """Every position up to the query's own."""
+
+    def held(self, tokens: Numeric) -> Numeric:
+        """See `Span.held`."""
+        return tokens
+
+    def past(self, context: Numeric) -> Numeric:
+        """See `Span.past`."""
+        return context
+
+    def seen(self, tokens: Numeric) -> Numeric:
+        """See `Span.seen`.
+
+        >>> FullSpan().seen(4)
+        10.0
+        """
+        return tokens * (tokens + 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingSpan(Span):
+    """The query's own position and the `window` - 1 before it."""
+
+    window: int
+
+    def held(self, tokens: Numeric) -> Numeric:
+        """See `Span.held`."""
+        return minimum(tokens, self.window)
+
+    def past(self, context: Numeric) -> Numeric:
+        """See `Span.past`."""
+        return minimum(context, self.window - 1)
+
+    def seen(self, tokens: Numeric) -> Numeric:
+        """See `Span.seen`.
+
+        >>> SlidingSpan(2).seen(4)
+        7.0
+        """
+        ramp = minimum(tokens, self.window)
+        return ramp * (ramp + 1) / 2 + self.window * (tokens - ramp)
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedSpan(Span):
+    """Positions from the start of the query's own chunk of `chunk` positions (Llama 4)."""
+
+    chunk: int
+
+    def held(self, tokens: Numeric) -> Numeric:
+        """See `Span.held`."""
+        return minimum(tokens, self.chunk)
+
+    def past(self, context: Numeric) -> Numeric:
+        """See `Span.past`."""
+        return context % self.chunk
+
+    def seen(self, tokens: Numeric) -> Numeric:
+        """See `Span.seen`.
+
+        >>> ChunkedSpan(3).seen(5)
+        9.0
+        """
+        rest = tokens % self.chunk
+        whole = (tokens - rest) / self.chunk
+        return whole * (self.chunk * (self.chunk + 1) / 2) + rest * (rest + 1) / 2

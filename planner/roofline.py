@@ -1,0 +1,224 @@
+"""One operation on one chip: times, bound, intensity and attainable rate. Knows no model.
+
+The bounds are those of the roofline model (Williams, Waterman and Patterson, CACM 52(4), 2009), with the network as a third roof:
+the time of an operation lies between the largest of its three times (perfect overlap) and their sum (none).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.hardware import Hardware, Rate
+from planner.op import Op
+from planner.units import Numeric
+
+BOUNDS = ("compute", "memory", "network")
+"""What can limit an operation; where times are equal the earlier one is named."""
+
+
+def compute_time(flops: Numeric, flops_per_s: float) -> Numeric:
+    """Return the time to compute [s].
+
+    >>> round(compute_time(1e12, 989e12), 9)
+    0.001011122
+    """
+    return flops / flops_per_s
+
+
+def transfer_time(size_bytes: Numeric, bytes_per_s: float) -> Numeric:
+    """Return the time to move bytes at a bandwidth [s]."""
+    return size_bytes / bytes_per_s
+
+
+def intensity(flops: Numeric, size_bytes: Numeric) -> Numeric:
+    """Return the arithmetic intensity [FLOP/B]; nan where nothing is moved.
+
+    >>> intensity(2 * 1024 - 1, 4 * 1024 + 2)  # a bf16 dot product of 1,024 elements
+    0.49951195...
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.equal(size_bytes, 0), np.nan, np.divide(flops, size_bytes))[()]
+
+
+def critical_intensity(flops_per_s: float, bytes_per_s: float) -> float:
+    """Return the intensity from which on a chip computes at its peak, the ridge of the roofline [FLOP/B].
+
+    >>> round(critical_intensity(197e12, 820e9), 2)
+    240.24
+    """
+    return flops_per_s / bytes_per_s
+
+
+def attainable(intensity_: Numeric, flops_per_s: float, bytes_per_s: float) -> Numeric:
+    """Return the rate that the roofline allows at an intensity [FLOP/s].
+
+    >>> attainable(120.0, 197e12, 820e9)
+    98400000000000.0
+    """
+    return np.minimum(flops_per_s, np.multiply(intensity_, bytes_per_s))
+
+
+def bound_name(compute_s: Numeric, memory_s: Numeric, network_s: Numeric) -> Any:
+    """Return which of the three times is the largest: text, or an array of text. Equal: compute before memory before network."""
+    times = np.stack(np.broadcast_arrays(compute_s, memory_s, network_s))
+    if times.ndim == 1:
+        return BOUNDS[int(np.argmax(times))]
+    return np.asarray(BOUNDS)[np.argmax(times, axis=0)]
+
+
+def critical_batch(
+    critical_intensity_: float,
+    inner: float,
+    outer: float,
+    *,
+    weight_bytes: float = 2.0,
+    activation_bytes: float = 2.0,
+    output_bytes: float | None = None,
+) -> float | None:
+    """Return the number of rows from which on a matmul ``[B, D] x [D, F]`` is compute-bound.
+
+    Parameters
+    ----------
+    critical_intensity_ : float
+        Peak over bandwidth, C / W [FLOP/B].
+    inner, outer : float
+        D and F; infinite for the rule of thumb ``B = I* w / 2``.
+    weight_bytes, activation_bytes, output_bytes : float
+        Bytes of an element of weights, input and result; the result as the input where not given.
+
+    Returns
+    -------
+    float or None
+        The root, in tokens; None where no number of rows is enough.
+
+    Notes
+    -----
+    Intensity is ``2 B D F / (a B D + w D F + o B F)``; set equal to I* and solved for B:
+    ``B = I* w / (2 - I* (a / F + o / D))``, never where the denominator is not positive.
+
+    Examples
+    --------
+    >>> round(critical_batch(197e12 / 820e9, 8192, 8192), 3)
+    255.213
+    >>> critical_batch(197e12 / 820e9, 480, 480) is None
+    True
+    """
+    output = activation_bytes if output_bytes is None else output_bytes
+    denominator = 2 - critical_intensity_ * (activation_bytes / outer + output / inner)
+    return critical_intensity_ * weight_bytes / denominator if denominator > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating:
+    """An operation against the roofline of a chip; all runs of the operation in a step together.
+
+    Attributes
+    ----------
+    op : Op
+        What was rated.
+    rate : Rate
+        The peak that its arithmetic runs at.
+    flops, weight_bytes, activation_bytes, kv_bytes, network_bytes : Numeric
+        Work of all runs [FLOP, B].
+    intensity : Numeric
+        FLOPs for each byte of the chip's memory [FLOP/B].
+    critical_intensity : float or None
+        The ridge for this arithmetic [FLOP/B].
+    compute_s, memory_s, network_s : Numeric or None
+        The three times [s]; None where the chip has no rate for the arithmetic.
+    """
+
+    op: Op
+    rate: Rate
+    flops: Numeric
+    weight_bytes: Numeric
+    activation_bytes: Numeric
+    kv_bytes: Numeric
+    network_bytes: Numeric
+    intensity: Numeric
+    critical_intensity: float | None
+    compute_s: Numeric | None
+    memory_s: Numeric | None
+    network_s: Numeric
+
+    @property
+    def memory_bytes(self) -> Numeric:
+        """Bytes that go to or come from the chip's memory [B]."""
+        return self.weight_bytes + self.activation_bytes + self.kv_bytes
+
+    @property
+    def is_rated(self) -> bool:
+        """Whether the chip's datasheet says enough to give times."""
+        return self.compute_s is not None and self.memory_s is not None
+
+    @property
+    def lower_s(self) -> Numeric | None:
+        """Time with perfect overlap [s]."""
+        if self.compute_s is None or self.memory_s is None:
+            return None
+        return np.maximum(np.maximum(self.compute_s, self.memory_s), self.network_s)
+
+    @property
+    def upper_s(self) -> Numeric | None:
+        """Time with no overlap [s]."""
+        if self.compute_s is None or self.memory_s is None:
+            return None
+        return self.compute_s + self.memory_s + self.network_s
+
+    @property
+    def bound(self) -> Any:
+        """What limits it; None where it has no times."""
+        if self.compute_s is None or self.memory_s is None:
+            return None
+        return bound_name(self.compute_s, self.memory_s, self.network_s)
+
+    @property
+    def attainable_flops(self) -> Numeric | None:
+        """The rate that the roofline allows at this intensity [FLOP/s]."""
+        if self.critical_intensity is None or self.rate.flops_per_s is None:
+            return None
+        bandwidth = self.rate.flops_per_s / self.critical_intensity
+        return attainable(self.intensity, self.rate.flops_per_s, bandwidth)
+
+
+def rate_op(op: Op, chip: Hardware) -> Rating:
+    """Rate one operation on one chip.
+
+    An operation without arithmetic that counts (a norm, a look-up) takes no compute time, whatever the chip lacks.
+    """
+    rate, bandwidth = chip.rate(op.arithmetic), chip.memory.bandwidth.value
+    flops = op.count * op.flops
+    weight, activation, kv = op.count * op.weight_bytes, op.count * op.activation_bytes, op.count * op.kv_bytes
+    moved = weight + activation + kv
+    idle = not isinstance(flops, np.ndarray) and flops == 0
+    compute_s: Numeric | None = 0.0 if idle else None
+    if not idle and rate.flops_per_s is not None:
+        compute_s = compute_time(flops, rate.flops_per_s)
+    ridge = critical_intensity(rate.flops_per_s, bandwidth) if rate.flops_per_s and bandwidth else None
+    return Rating(
+        op=op,
+        rate=rate,
+        flops=flops,
+        weight_bytes=weight,
+        activation_bytes=activation,
+        kv_bytes=kv,
+        network_bytes=op.count * op.network_bytes,
+        intensity=intensity(flops, moved),
+        critical_intensity=ridge,
+        compute_s=compute_s,
+        memory_s=transfer_time(moved, bandwidth) if bandwidth else None,
+        network_s=0.0,
+    )
+
+
+def total(values: list[Numeric | None]) -> Numeric | None:
+    """Return the sum; None where a part of it is not known."""
+    result: Numeric = 0
+    for value in values:
+        if value is None:
+            return None
+        result = result + value
+    return result

@@ -1,0 +1,148 @@
+"""Quantities with units, and the bytes that an element of a number format takes.
+
+Inside the planner everything is in SI base units: bytes, FLOP/s, bytes per second, seconds, watts, US dollars.
+Prefixes are read here and nowhere else, by the QuantiPhy library: decimal (k, M, G, T, P) and binary (Ki, Mi, Gi, Ti).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.errors import UnitError
+
+Numeric: TypeAlias = int | float | NDArray[np.float64]
+"""A number, or an array that broadcasts against the others of the same computation."""
+
+# For each dimension its base unit, and the spellings of a unit with the factor to the base unit.
+# Bits are written out ("Gbit/s"): "Gb/s" and "GB/s" are too easily mistaken for each other.
+_SPELLINGS: dict[str, dict[str, float]] = {
+    "FLOP/s": {"FLOP/s": 1.0, "FLOPS": 1.0, "OP/s": 1.0, "OPS": 1.0},
+    "B/s": {"B/s": 1.0, "bit/s": 0.125},
+    "B": {"B": 1.0},
+    "s": {"s": 1.0},
+    "W": {"W": 1.0},
+    "USD/h": {"USD/h": 1.0},
+    "USD": {"USD": 1.0},
+}
+
+_EXAMPLES = {
+    "FLOP/s": "989 TFLOP/s",
+    "B/s": "3.35 TB/s",
+    "B": "80 GiB",
+    "s": "5 us",
+    "W": "700 W",
+    "USD/h": "2.50 USD/h",
+    "USD": "30000 USD",
+}
+
+
+def parse_quantity(value: object, dimension: str) -> float:
+    """Return `value` in the base unit of `dimension`.
+
+    Parameters
+    ----------
+    value : str, int or float
+        Text with a unit (``"3.35 TB/s"``), or a plain number, which is in the base unit already.
+    dimension : {"FLOP/s", "B/s", "B", "s", "W", "USD/h", "USD"}
+        The base unit that names the dimension.
+
+    Returns
+    -------
+    float
+        The quantity [dimension], finite and not negative.
+
+    Raises
+    ------
+    UnitError
+        If the value is no quantity, has a unit of another dimension, or is negative, infinite or not a number.
+
+    Examples
+    --------
+    >>> parse_quantity("3.35 TB/s", "B/s")
+    3350000000000.0
+    >>> parse_quantity("80 GiB", "B")
+    85899345920.0
+    """
+    example = f"write for example {_EXAMPLES[dimension]!r}"
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UnitError(f"{value!r} is not a quantity, {example}")
+    number, unit = _split(value, example)
+    if not math.isfinite(number) or number < 0:
+        raise UnitError(f"{value!r} is not a finite, non-negative quantity, {example}")
+    spellings = _SPELLINGS[dimension]
+    if unit and unit not in spellings:
+        raise UnitError(f"{value!r} is not in {dimension}, {example}")
+    return number * spellings.get(unit, 1.0)
+
+
+def _split(value: str | float, example: str) -> tuple[float, str]:
+    """Split a quantity into its number, prefix applied, and its bare unit."""
+    if not isinstance(value, str):
+        return float(value), ""
+    from quantiphy import InvalidNumber, Quantity  # noqa: PLC0415 - only where text is read
+
+    try:
+        quantity = Quantity(value, binary=True)
+    except InvalidNumber:
+        raise UnitError(f"{value!r} is not a quantity, {example}") from None
+    return float(quantity), quantity.units
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a tensor is stored: bits of an element, and scales shared by a block of elements.
+
+    Attributes
+    ----------
+    name : str
+        Name in YAML, JSON and reports.
+    bits : int
+        Bits of one element.
+    block : int
+        Elements that share one scale; 0 where scales are per tensor or channel, and too small to count.
+    scale_bits : int
+        Bits of the scale (and zero-point) of one block.
+    """
+
+    name: str
+    bits: int
+    block: int = 0
+    scale_bits: int = 0
+
+    @property
+    def bytes_per_element(self) -> float:
+        """Bytes that one element takes, its share of the block's scale included [B].
+
+        >>> FORMATS["nvfp4"].bytes_per_element
+        0.5625
+        """
+        scale = self.scale_bits / self.block if self.block else 0.0
+        return (self.bits + scale) / 8
+
+
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        Format("fp32", 32),
+        Format("bf16", 16),
+        Format("fp16", 16),
+        Format("fp8", 8),
+        # DeepSeek-V3 technical report (arXiv 2412.19437) section 3.3.2: one fp32 scale for a tile of 128 x 128 weights.
+        Format("fp8_block", 8, block=128 * 128, scale_bits=32),
+        # The same section: one fp32 scale for each 1 x 128 run of activations.
+        Format("fp8_run", 8, block=128, scale_bits=32),
+        Format("int8", 8),
+        # AWQ and GPTQ checkpoints: groups of 128 along the input, a 16-bit scale and a 4-bit zero-point.
+        Format("int4", 4, block=128, scale_bits=20),
+        # OCP Microscaling Formats specification 1.0, section 5: 32 elements share an 8-bit exponent.
+        Format("mxfp4", 4, block=32, scale_bits=8),
+        # NVIDIA's NVFP4: 16 elements share an e4m3 scale (and a tensor one fp32 scale, not counted).
+        Format("nvfp4", 4, block=16, scale_bits=8),
+        Format("fp4", 4, block=16, scale_bits=8),
+    )
+}

@@ -1,0 +1,72 @@
+"""What a forward step is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+
+from planner.errors import InputError
+from planner.units import Numeric
+
+
+class Phase(StrEnum):
+    """Prefill fills the cache with a prompt or a chunk of it; decode adds a token to each sequence."""
+
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One forward step of a batch of equal sequences.
+
+    Attributes
+    ----------
+    phase : Phase
+        Prefill or decode.
+    batch : Numeric
+        Sequences in the step.
+    new_tokens : Numeric
+        Tokens that each sequence adds: 1 in decode, the prompt or its chunk in prefill.
+    context : Numeric
+        Tokens in each sequence's KV cache before the step.
+    mask : {"causal", "full"}
+        Count attention as kernels compute it, or every query over every position.
+    logits : {"last", "all"}
+        Run the LM head on the last token of a sequence, or on all of them.
+    mla : {"auto", "absorbed", "expanded"}
+        The form of latent attention; auto takes the one with fewer FLOPs.
+
+    Raises
+    ------
+    InputError
+        If a size is not positive (context: negative) or not finite.
+    """
+
+    phase: Phase
+    batch: Numeric = 1
+    new_tokens: Numeric = 1
+    context: Numeric = 0
+    mask: Literal["causal", "full"] = "causal"
+    logits: Literal["last", "all"] = "last"
+    mla: Literal["auto", "absorbed", "expanded"] = "auto"
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        for name, least in (("batch", 1), ("new_tokens", 1), ("context", 0)):
+            value = getattr(self, name)
+            if not np.all(np.isfinite(value)) or np.any(np.less(value, least)):
+                raise InputError(f"{name}: {value} is not a finite number of at least {least}")
+
+    @property
+    def tokens(self) -> Numeric:
+        """Tokens that pass the layers."""
+        return self.batch * self.new_tokens
+
+    @property
+    def logit_rows(self) -> Numeric:
+        """Tokens that pass the LM head."""
+        return self.tokens if self.logits == "all" else self.batch
