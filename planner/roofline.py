@@ -6,6 +6,7 @@ the time of an operation lies between the largest of its three times (perfect ov
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from planner.hardware import Hardware, Rate
 from planner.op import Op
-from planner.units import Numeric
+from planner.units import Numeric, maximum, minimum
 
 BOUNDS = ("compute", "memory", "network")
 """What can limit an operation; where times are equal the earlier one is named."""
@@ -39,8 +40,10 @@ def intensity(flops: Numeric, size_bytes: Numeric) -> Numeric:
     >>> intensity(2 * 1024 - 1, 4 * 1024 + 2)  # a bf16 dot product of 1,024 elements
     0.49951195...
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.equal(size_bytes, 0), np.nan, np.divide(flops, size_bytes))[()]
+    if isinstance(flops, np.ndarray) or isinstance(size_bytes, np.ndarray):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(np.equal(size_bytes, 0), np.nan, np.divide(flops, size_bytes))
+    return flops / size_bytes if size_bytes else math.nan
 
 
 def critical_intensity(flops_per_s: float, bytes_per_s: float) -> float:
@@ -58,7 +61,7 @@ def attainable(intensity_: Numeric, flops_per_s: float, bytes_per_s: float) -> N
     >>> attainable(120.0, 197e12, 820e9)
     98400000000000.0
     """
-    return np.minimum(flops_per_s, np.multiply(intensity_, bytes_per_s))
+    return minimum(flops_per_s, intensity_ * bytes_per_s)
 
 
 def bound_name(compute_s: Numeric, memory_s: Numeric, network_s: Numeric) -> Any:
@@ -159,7 +162,7 @@ class Rating:
         """Time with perfect overlap [s]."""
         if self.compute_s is None or self.memory_s is None:
             return None
-        return np.maximum(np.maximum(self.compute_s, self.memory_s), self.network_s)
+        return maximum(maximum(self.compute_s, self.memory_s), self.network_s)
 
     @property
     def upper_s(self) -> Numeric | None:

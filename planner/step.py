@@ -10,15 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from planner.decompose import decompose
 from planner.hardware import Hardware
 from planner.model import Model
 from planner.op import Kind
 from planner.precision import Precision
 from planner.roofline import Rating, bound_name, rate_op, total
-from planner.units import Numeric
+from planner.units import Numeric, maximum
 from planner.workload import Step
 
 COUNTED = (Kind.MATMUL, Kind.ATTENTION, Kind.INDEXER, Kind.STATE_SPACE)
@@ -82,7 +80,7 @@ class StepRating:
         """The largest of the three sums: the floor that nothing can beat [s]."""
         if self.compute_s is None or self.memory_s is None:
             return None
-        return np.maximum(np.maximum(self.compute_s, self.memory_s), self.network_s)
+        return maximum(maximum(self.compute_s, self.memory_s), self.network_s)
 
     @property
     def bound(self) -> Any:

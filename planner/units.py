@@ -18,6 +18,21 @@ from planner.errors import UnitError
 Numeric: TypeAlias = int | float | NDArray[np.float64]
 """A number, or an array that broadcasts against the others of the same computation."""
 
+
+def minimum(a: Numeric, b: Numeric) -> Numeric:
+    """Return the elementwise minimum; plain numbers stay Python numbers, so that counts stay exact."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.minimum(a, b)
+    return min(a, b)
+
+
+def maximum(a: Numeric, b: Numeric) -> Numeric:
+    """Return the elementwise maximum; plain numbers stay Python numbers."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.maximum(a, b)
+    return max(a, b)
+
+
 # For each dimension its base unit, and the spellings of a unit with the factor to the base unit.
 # Bits are written out ("Gbit/s"): "Gb/s" and "GB/s" are too easily mistaken for each other.
 _SPELLINGS: dict[str, dict[str, float]] = {

@@ -8,16 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
-
-from planner.units import Numeric
-
-
-def minimum(a: Numeric, b: Numeric) -> Numeric:
-    """Return the elementwise minimum; plain numbers stay Python numbers, so that counts stay exact."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.minimum(a, b)
-    return min(a, b)
+from planner.units import Numeric, minimum
 
 
 class Span(ABC):
