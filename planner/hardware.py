@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -25,41 +26,17 @@ WIDER: dict[str, tuple[str, ...]] = {
     "fp32": (),
 }
 
-Q = TypeVar("Q", bound=float)
-
-
-def _quantity(dimension: str) -> BeforeValidator:
-    def read(value: object) -> float | None:
-        if value is None:
-            return None
-        try:
-            quantity = parse_quantity(value, dimension)
-        except UnitError as error:
-            raise ValueError(str(error)) from None
-        if quantity == 0:
-            raise ValueError(f"{value!r} is zero, write null where a figure is not known")
-        return quantity
-
-    return BeforeValidator(read, json_schema_input_type=str | float | None)
-
-
-ComputeRate = Annotated[float, _quantity("FLOP/s")]
-DataRate = Annotated[float, _quantity("B/s")]
-Size = Annotated[float, _quantity("B")]
-Watts = Annotated[float, _quantity("W")]
-HourlyPrice = Annotated[float, _quantity("USD/h")]
-Price = Annotated[float, _quantity("USD")]
-
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # Built when the first chip is read, once and as a whole: commands that read none start faster.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class Figure(_Part, Generic[Q]):
+class Figure(_Part):
     """One figure with its source."""
 
-    value: Q | None
-    """The figure with its unit; null where it is not published."""
+    value: Annotated[float | None, Field(json_schema_extra={"type": ["string", "number", "null"]})]
+    """The figure with its unit, such as 3.35 TB/s; null where it is not published."""
     source: Annotated[str, Field(min_length=1)]
     """Where it is written down, or how it is derived."""
     verified: bool = True
@@ -68,22 +45,47 @@ class Figure(_Part, Generic[Q]):
     """The day it held, for prices."""
 
 
+def _in(dimension: str) -> BeforeValidator:
+    """Read the value of a figure as a quantity of a dimension."""
+
+    def read(figure: object) -> object:
+        if not isinstance(figure, Mapping) or figure.get("value") is None:
+            return figure
+        try:
+            quantity = parse_quantity(figure["value"], dimension)
+        except UnitError as error:
+            raise ValueError(f"value {error}") from None
+        if quantity == 0:
+            raise ValueError(f"value {figure['value']!r} is zero, write null where a figure is not known")
+        return {**figure, "value": quantity}
+
+    return BeforeValidator(read, json_schema_input_type=Figure)
+
+
+ComputeRate = Annotated[Figure, _in("FLOP/s")]
+DataRate = Annotated[Figure, _in("B/s")]
+Size = Annotated[Figure, _in("B")]
+Watts = Annotated[Figure, _in("W")]
+HourlyPrice = Annotated[Figure, _in("USD/h")]
+Price = Annotated[Figure, _in("USD")]
+
+
 class Peaks(_Part):
     """Dense arithmetic rates; a multiply-add counts as two, and sums are kept in fp32 (int32)."""
 
-    fp32: Figure[ComputeRate] | None = None
+    fp32: ComputeRate | None = None
     """Without tensor cores."""
-    tf32: Figure[ComputeRate] | None = None
-    bf16: Figure[ComputeRate] | None = None
-    fp16: Figure[ComputeRate] | None = None
-    fp16_accumulate: Figure[ComputeRate] | None = None
+    tf32: ComputeRate | None = None
+    bf16: ComputeRate | None = None
+    fp16: ComputeRate | None = None
+    fp16_accumulate: ComputeRate | None = None
     """fp16 with fp16 sums: for information, never planned with."""
-    fp8: Figure[ComputeRate] | None = None
-    int8: Figure[ComputeRate] | None = None
-    fp6: Figure[ComputeRate] | None = None
-    nvfp4: Figure[ComputeRate] | None = None
-    mxfp4: Figure[ComputeRate] | None = None
-    int4: Figure[ComputeRate] | None = None
+    fp8: ComputeRate | None = None
+    int8: ComputeRate | None = None
+    fp6: ComputeRate | None = None
+    nvfp4: ComputeRate | None = None
+    mxfp4: ComputeRate | None = None
+    int4: ComputeRate | None = None
 
 
 class Memory(_Part):
@@ -91,11 +93,11 @@ class Memory(_Part):
 
     kind: str | None = None
     """HBM3, GDDR7, LPDDR5X ..."""
-    capacity: Figure[Size]
+    capacity: Size
     """As built."""
-    usable: Figure[Size] | None = None
+    usable: Size | None = None
     """What the device reports or the runtime can use, where that is known to be less."""
-    bandwidth: Figure[DataRate]
+    bandwidth: DataRate
     """Reading, all channels together."""
 
     @property
@@ -108,7 +110,7 @@ class Cache(_Part):
     """The last level of on-chip memory."""
 
     name: str | None = None
-    capacity: Figure[Size]
+    capacity: Size
 
 
 class ScaleUp(_Part):
@@ -118,9 +120,9 @@ class ScaleUp(_Part):
     topology: Literal["switch", "full_mesh", "ring", "torus_2d", "torus_3d", "hybrid_mesh", "bridge", "pcie", "socket"]
     chips: Annotated[int, Field(ge=2)]
     """Chips in a domain."""
-    one_way: Figure[DataRate]
+    one_way: DataRate
     """All links of a chip together, one direction."""
-    one_way_pair: Figure[DataRate] | None = None
+    one_way_pair: DataRate | None = None
     """Between one pair of chips, one direction."""
 
 
@@ -128,7 +130,7 @@ class Link(_Part):
     """A link that leaves the domain: to other hosts, or to the host's own memory."""
 
     name: str | None = None
-    one_way: Figure[DataRate]
+    one_way: DataRate
     """One direction, for one chip."""
 
 
@@ -143,16 +145,16 @@ class Links(_Part):
 class Power(_Part):
     """Electrical power."""
 
-    tdp: Figure[Watts]
+    tdp: Watts
     """The vendor's maximum for one chip."""
 
 
 class Prices(_Part):
     """Indicative prices of one chip."""
 
-    hourly: Figure[HourlyPrice] | None = None
+    hourly: HourlyPrice | None = None
     """Renting, by the hour."""
-    list: Figure[Price] | None = None
+    list: Price | None = None
     """Buying."""
 
 
@@ -210,19 +212,19 @@ class Hardware(_Part):
         """
         tried = (arithmetic, *WIDER[arithmetic])
         for used in tried:
-            figure: Figure[float] | None = getattr(self.peak, used)
+            figure: Figure | None = getattr(self.peak, used)
             if figure is not None and figure.value is not None:
                 note = "" if used == arithmetic else f"{self.name} has no {arithmetic} rate: arithmetic runs in {used}"
                 return Rate(arithmetic, used, figure.value, note)
         return Rate(arithmetic, "", None, f"{self.name} has no rate for {' or '.join(tried)}: nothing can be said")
 
-    def figures(self) -> list[tuple[str, Figure[float]]]:
+    def figures(self) -> list[tuple[str, Figure]]:
         """Return every figure with its path, in the order of the file."""
         return list(_figures(self, ""))
 
 
-def _figures(part: BaseModel, prefix: str) -> list[tuple[str, Figure[float]]]:
-    found: list[tuple[str, Figure[float]]] = []
+def _figures(part: BaseModel, prefix: str) -> list[tuple[str, Figure]]:
+    found: list[tuple[str, Figure]] = []
     for name in type(part).model_fields:
         value, path = getattr(part, name), f"{prefix}{name}"
         if isinstance(value, Figure):
