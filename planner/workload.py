@@ -43,7 +43,7 @@ class Step:
     Raises
     ------
     InputError
-        If a size is not positive (context: negative) or not finite.
+        If a size is not positive (context: negative) or not finite. Fractions are allowed: solvers look between whole numbers.
     """
 
     phase: Phase
@@ -56,10 +56,14 @@ class Step:
 
     def __post_init__(self) -> None:
         """Check the sizes."""
-        for name, least in (("batch", 1), ("new_tokens", 1), ("context", 0)):
+        for name, is_low, wanted in (
+            ("batch", np.less_equal, "above 0"),
+            ("new_tokens", np.less_equal, "above 0"),
+            ("context", np.less, "of at least 0"),
+        ):
             value = getattr(self, name)
-            if not np.all(np.isfinite(value)) or np.any(np.less(value, least)):
-                raise InputError(f"{name}: {value} is not a finite number of at least {least}")
+            if not np.all(np.isfinite(value)) or np.any(is_low(value, 0)):
+                raise InputError(f"{name}: {value} is not a finite number {wanted}")
 
     @property
     def tokens(self) -> Numeric:
