@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.errors import UnitError
 
-Numeric: TypeAlias = int | float | NDArray[np.float64]
+if TYPE_CHECKING:  # importing numpy.typing takes longer than everything else that a command reads
+    from numpy.typing import NDArray
+
+Numeric: TypeAlias = "int | float | NDArray[np.float64]"
 """A number, or an array that broadcasts against the others of the same computation."""
 
 

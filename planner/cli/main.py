@@ -11,6 +11,9 @@ import click
 
 from planner import __version__
 
+# pydantic would look through every installed package for plugins, which takes longer than a command does.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 EXIT_BAD_INPUT = 2
 EXIT_INFEASIBLE = 3
 EXIT_INTERRUPTED = 130

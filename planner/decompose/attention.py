@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import LatentAttention, SoftmaxAttention, Tensor
@@ -13,6 +13,9 @@ from planner.op import Attention, Axis, FullSpan, Op
 from planner.precision import Role
 from planner.units import Numeric
 from planner.workload import Step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LATENT = Axis("latent", 1)
 """The one head that latent attention keeps in its cache, shared by all query heads."""
