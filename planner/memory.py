@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from planner.model import Model, Tensor, Vector
+from planner.model import Cache, Model, Tensor, Vector
 from planner.op import FullSpan
 from planner.precision import Precision, Role
 from planner.units import Format, Numeric
@@ -22,9 +22,7 @@ def stored_bytes(tensor: Tensor | Vector, precision: Precision) -> float:
 def weight_bytes(model: Model, precision: Precision) -> Mapping[Role, float]:
     """Return the bytes of the weights of a model, by tensor class [B]."""
     parts: dict[Role, float] = {}
-    stored = [(tensor, 1) for tensor in model.outer_tensors()]
-    stored += [(tensor, kind.count) for kind in model.layer_kinds for tensor in kind.tensors(model)]
-    for tensor, count in stored:
+    for tensor, count in model.stored_tensors:
         parts[tensor.role] = parts.get(tensor.role, 0.0) + count * stored_bytes(tensor, precision)
     return parts
 
@@ -54,18 +52,22 @@ class CacheBytes:
 def cache_bytes(model: Model, kv: Format) -> CacheBytes:
     """Return what a model keeps of one sequence, by the way it grows."""
     per_token, window, state, index = 0, 0, 0, 0
-    for kind in model.layer_kinds:
-        if kind.layer.attention is None:
-            continue
-        cache = kind.layer.attention.cache
+    for count, cache in _caches(model):
         if isinstance(cache.span, FullSpan):
-            per_token += kind.count * cache.width
+            per_token += count * cache.width
         else:
-            window += kind.count * cache.width * int(cache.span.held(UNBOUNDED))
-        state += kind.count * cache.state_bytes
-        index += kind.count * cache.index_width
+            window += count * cache.width * int(cache.span.held(UNBOUNDED))
+        state += count * cache.state_bytes
+        index += count * cache.index_width
     size = kv.bytes_per_element
     return CacheBytes(per_token * size, window * size, state, index * size)
+
+
+def _caches(model: Model) -> Iterator[tuple[int, Cache]]:
+    """Yield the caches of a text model, with the number of layers that have them."""
+    for kind in model.layer_kinds:
+        if not kind.layer.needs_source:
+            yield from ((kind.count, block.cache) for block in kind.layer.mixers)
 
 
 UNBOUNDED = 10**18
@@ -73,11 +75,13 @@ UNBOUNDED = 10**18
 
 
 def sequence_bytes(model: Model, context: Numeric, kv: Format) -> Numeric:
-    """Return the bytes that one sequence of `context` tokens keeps: KV cache, windows and state [B]."""
+    """Return the bytes that one sequence of `context` tokens keeps: KV cache, windows and state [B].
+
+    A source that cross-attention reads counts with its own length where that is fixed, else as long as the context.
+    """
     size: Numeric = 0
-    for kind in model.layer_kinds:
-        if kind.layer.attention is not None:
-            cache = kind.layer.attention.cache
-            held = cache.width * cache.span.held(context) + cache.index_width * context
-            size = size + kind.count * (held * kv.bytes_per_element + cache.state_bytes)
+    source = (model.encoder.source_positions or context) if model.encoder else 0
+    for count, cache in _caches(model):
+        held = cache.width * cache.span.held(context) + cache.index_width * context + cache.source_width * source
+        size = size + count * (held * kv.bytes_per_element + cache.state_bytes)
     return size

@@ -11,20 +11,26 @@ from planner.op.attention import Attention
 from planner.op.axis import SINGLE, Axis
 from planner.op.base import Kind, Op
 from planner.op.elementwise import Elementwise, Lookup
+from planner.op.indexer import Index
 from planner.op.matmul import Matmul
-from planner.op.span import ChunkedSpan, FullSpan, SlidingSpan, Span
+from planner.op.recurrence import Convolution, Recurrence
+from planner.op.span import ChunkedSpan, FullSpan, SelectedSpan, SlidingSpan, Span
 
 __all__ = [
     "SINGLE",
     "Attention",
     "Axis",
     "ChunkedSpan",
+    "Convolution",
     "Elementwise",
     "FullSpan",
+    "Index",
     "Kind",
     "Lookup",
     "Matmul",
     "Op",
+    "Recurrence",
+    "SelectedSpan",
     "SlidingSpan",
     "Span",
 ]
