@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import CrossAttention, Indexer, SoftmaxAttention, Tensor
-from planner.op import Attention, Axis, FullSpan, Index, Op
+from planner.op import Attention, Axis, FullSpan, Index, IndexMatmul, Op
 from planner.units import Numeric
 from planner.workload import Phase
 
@@ -24,6 +24,8 @@ def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[O
     yield _core(block, lowering)
     if block.output_gate:
         width = block.num_attention_heads * block.value_dim
+        if "gate_proj" in tensors:
+            yield lowering.matmul(tensors["gate_proj"])
         yield lowering.elementwise("output_gate", 2 * width, width)
     yield lowering.matmul(tensors["o_proj"])
 
@@ -62,7 +64,7 @@ def index(indexer: Indexer, tensors: dict[str, Tensor], lowering: Lowering) -> I
     step = lowering.step
     for name in ("indexer.q_proj", "indexer.k_proj", "indexer.weights_proj"):
         if name in tensors:
-            yield lowering.matmul(tensors[name])
+            yield lowering.matmul(tensors[name], kind=IndexMatmul)
     yield index_scores(
         indexer,
         lowering,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from planner.decompose.attention import index, index_scores
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import CompressedAttention, LatentAttention, Tensor
-from planner.op import Attention, Axis, FullSpan, Op, SelectedSpan, SlidingSpan
+from planner.op import Attention, Axis, FullSpan, IndexMatmul, Matmul, Op, SelectedSpan, SlidingSpan
 from planner.precision import Role
 from planner.units import Numeric
 from planner.workload import Step
@@ -134,7 +134,7 @@ def compressed_attention(block: CompressedAttention, lowering: Lowering) -> Iter
     tensors = tensors_by_name(block.tensors(lowering.hidden_size))
     early = [name for name in tensors if not name.startswith("o_")]
     for name in early:
-        yield lowering.matmul(tensors[name])
+        yield lowering.matmul(tensors[name], kind=IndexMatmul if name.startswith("indexer.") else Matmul)
     rate = block.compress_rate
     if block.indexer and rate:
         pairs = step.batch * FullSpan().pairs(step.new_tokens, step.context, causal=step.mask == "causal")

@@ -53,9 +53,10 @@ class Lowering:
         *,
         touched: Numeric | None = None,
         note: str = "",
+        kind: type[Matmul] = Matmul,
     ) -> Matmul:
         """Return the multiplication of `rows` rows (every token where not given) by a weight tensor."""
-        return Matmul(
+        return kind(
             name=tensor.name,
             group=self.group,
             layers=self.layers,

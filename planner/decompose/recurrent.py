@@ -16,7 +16,7 @@ from planner.model import (
     Rwkv,
     ShortConvolution,
 )
-from planner.op import Convolution, Op, Recurrence
+from planner.op import Convolution, Matmul, Op, Recurrence, ScanMatmul
 from planner.units import FORMATS
 
 STATE_FORMAT = FORMATS["bf16"]
@@ -42,7 +42,10 @@ def recurrent(block: RecurrentBlock, lowering: Lowering) -> Iterator[Op]:
     tensors = tensors_by_name(block.tensors(lowering.hidden_size))
     out = tensors.pop("out_proj")
     for tensor in tensors.values():
-        yield lowering.matmul(tensor, step.tokens * tensor.copies.size)
+        # The time step, and what each head selects by itself, are projected inside the scan.
+        inside = tensor.name == "dt_proj" or (tensor.name == "x_proj" and tensor.copies.size > 1)
+        kind = ScanMatmul if inside else Matmul
+        yield lowering.matmul(tensor, step.tokens * tensor.copies.size, kind=kind)
     if block.convolved is not None:
         yield Convolution(
             name="convolution",

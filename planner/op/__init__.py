@@ -11,9 +11,9 @@ from planner.op.attention import Attention
 from planner.op.axis import SINGLE, Axis
 from planner.op.base import Kind, Op
 from planner.op.elementwise import Elementwise, Lookup
-from planner.op.indexer import Index
+from planner.op.indexer import Index, IndexMatmul
 from planner.op.matmul import Matmul
-from planner.op.recurrence import Convolution, Recurrence
+from planner.op.recurrence import Convolution, Recurrence, ScanMatmul
 from planner.op.span import ChunkedSpan, FullSpan, SelectedSpan, SlidingSpan, Span
 
 __all__ = [
@@ -25,11 +25,13 @@ __all__ = [
     "Elementwise",
     "FullSpan",
     "Index",
+    "IndexMatmul",
     "Kind",
     "Lookup",
     "Matmul",
     "Op",
     "Recurrence",
+    "ScanMatmul",
     "SelectedSpan",
     "SlidingSpan",
     "Span",

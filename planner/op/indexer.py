@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from planner.op.axis import Axis
 from planner.op.base import Kind, Op
+from planner.op.matmul import Matmul
 from planner.units import Format, Numeric
 
 
@@ -67,3 +68,10 @@ class Index(Op):
     def kv_bytes(self) -> Numeric:
         """See `Op.kv_bytes`."""
         return self.key_dim * self.cache_format.bytes_per_element * (self.keys_read + self.keys_written)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexMatmul(Matmul):
+    """A projection of an indexer: a matmul that counts as part of the choice of positions, not of the layer's own work."""
+
+    kind: ClassVar[Kind] = Kind.INDEXER

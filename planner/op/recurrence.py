@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from planner.op.axis import Axis
 from planner.op.base import Kind, Op
+from planner.op.matmul import Matmul
 from planner.precision import Scheme
 from planner.units import Format, Numeric
 
@@ -125,3 +126,10 @@ class Convolution(Op):
     def kv_bytes(self) -> Numeric:
         """See `Op.kv_bytes`."""
         return 2 * self.kernel * self.channels.elements * self.state_format.bytes_per_element * self.sequences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanMatmul(Matmul):
+    """A small projection that kernels of selective scans run inside: it counts as part of the state space."""
+
+    kind: ClassVar[Kind] = Kind.STATE_SPACE

@@ -157,6 +157,14 @@ class Mamba(RecurrentBlock):
     """Biases on the projections in and out."""
     inner_norms: Flag = False
     """Norms of the time step and of the two state projections (Jamba)."""
+    num_heads: Count = 1
+    """Heads that have projections to time step and state of their own (Zamba)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Mamba:
+        if self.inner_size % self.num_heads:
+            raise ValueError(f"inner_size {self.inner_size} is not a multiple of num_heads {self.num_heads}")
+        return self
 
     @property
     def state(self) -> Axis:
@@ -177,13 +185,14 @@ class Mamba(RecurrentBlock):
         """See `AttentionBlock.tensors`."""
         hidden, role, n = Axis("hidden", hidden_size), Role.ATTENTION, self.inner_size
         channels, rank = Axis("channels", n), Axis("time_step_rank", self.time_step_rank)
+        heads, each = Axis("mamba_heads", self.num_heads), Axis("channels", n // self.num_heads)
         selective = (rank, Axis("state", 2 * self.state_size))
         norms = self.time_step_rank + 2 * self.state_size if self.inner_norms else 0
         return (
             Tensor("in_proj", role, hidden, (channels, channels), bias=self.bias),
             Vector("conv1d", Role.STATE, n * (self.conv_kernel + self.conv_bias)),
-            Tensor("x_proj", role, channels, selective),
-            Tensor("dt_proj", role, rank, (channels,), bias=True),
+            Tensor("x_proj", role, each, selective, copies=heads),
+            Tensor("dt_proj", role, rank, (each,), bias=True, copies=heads),
             Vector("state", Role.STATE, n * (self.state_size + 1)),
             Vector("norms", Role.NORM, norms),
             Tensor("out_proj", role, channels, (hidden,), bias=self.bias),

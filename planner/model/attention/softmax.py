@@ -42,6 +42,8 @@ class SoftmaxAttention(AttentionBlock):
     """A learned logit for each head that takes a share of the softmax."""
     output_gate: Literal["head", "element"] | None = None
     """A projected gate on the result: a number for each head, or for each element."""
+    gate_bias: Flag = True
+    """Whether `qkv_bias` holds for the gate too."""
     tied_values: Flag = False
     """Values are the keys before their norm: there is no projection of values (both are cached)."""
     shared_kv: Flag = False
@@ -123,6 +125,8 @@ class SoftmaxAttention(AttentionBlock):
             Tensor("o_proj", Role.ATTENTION, Axis("query_heads", n, v), (hidden,), bias=self.output_bias),
             *self._vectors(),
         ]
+        if self._plain_gate:
+            tensors.append(Tensor("gate_proj", Role.ATTENTION, inner, (self._gate,)))
         if self.indexer:
             tensors += self.indexer.tensors(hidden, hidden)
         return tuple(tensors)
@@ -133,9 +137,18 @@ class SoftmaxAttention(AttentionBlock):
         axes = [Axis("query_heads", n, h)]
         if not self.shared_kv:
             axes.append(Axis("kv_heads", self.kv_heads, h if self.tied_values else h + v))
-        if self.output_gate:
-            axes.append(Axis("query_heads", n, v if self.output_gate == "element" else 1))
+        if self.output_gate and not self._plain_gate:
+            axes.append(self._gate)
         return tuple(axes)
+
+    @property
+    def _gate(self) -> Axis:
+        return Axis("query_heads", self.num_attention_heads, self.value_dim if self.output_gate == "element" else 1)
+
+    @property
+    def _plain_gate(self) -> bool:
+        """Whether the gate stands apart, having no bias where the other projections have."""
+        return self.output_gate is not None and self.qkv_bias and not self.gate_bias
 
     def _vectors(self) -> Iterator[Vector]:
         n, k, h, v = self.num_attention_heads, self.kv_heads, self.head_dim, self.value_dim

@@ -1,0 +1,490 @@
+"""Hybrids: attention in some layers, and linear attention, a state space or a convolution in the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.importers.huggingface.config import Config
+from planner.importers.huggingface.families.family import Family
+from planner.importers.huggingface.families.llama_like import llama_attention
+from planner.importers.huggingface.parts.basics import (
+    LEGACY_KINDS,
+    always,
+    build,
+    choose,
+    every,
+    first_layers,
+    flag,
+    is_kind,
+    kinds,
+    layer_count,
+    nothing,
+)
+from planner.importers.huggingface.parts.latent import latent
+from planner.importers.huggingface.parts.networks import after_dense, dense, experts, several
+from planner.importers.huggingface.parts.recurrent import (
+    expanded,
+    gated_delta,
+    kimi_delta,
+    lightning,
+    mamba,
+    mamba2,
+    short_convolution,
+)
+from planner.importers.huggingface.parts.softmax import fixed, softmax
+from planner.model import DeltaAttention, FeedForward, Projection, SoftmaxAttention
+
+MLP_KINDS = ("dense", "sparse")
+KINDS = ("linear_attention", "full_attention")
+_plain = softmax()
+
+
+# ---- Jamba, Bamba, Falcon-H1, Granite 4 ------------------------------------------------------------------------------
+
+
+def _jamba_rule(config: Config, index: int) -> str:
+    """Jamba: one attention layer in `attn_layer_period`, at `attn_layer_offset`."""
+    period, offset = config.integer("attn_layer_period", 8), config.integer("attn_layer_offset", 4, least=0)
+    return "full_attention" if index % period == offset else "linear_attention"
+
+
+def _jamba_sparse(config: Config, index: int) -> bool:
+    period, offset = config.integer("expert_layer_period", 2), config.integer("expert_layer_offset", 1, least=0)
+    return config.integer("num_experts") > 1 and index % period == offset
+
+
+def _bamba_rule(config: Config, index: int) -> str:
+    listed = config.integers("attn_layer_indices") or ()
+    return "full_attention" if index in listed else "linear_attention"
+
+
+_heads_of_mamba = expanded("mamba_n_heads", "mamba_d_head")
+_bamba_mamba = mamba2(head_dim=_heads_of_mamba)
+_falcon_mamba = mamba2(
+    head_dim=expanded("mamba_n_heads", "mamba_d_head", inner="mamba_d_ssm"), gated_norm="mamba_rms_norm"
+)
+_falcon_attention = softmax(bias="attention_bias", output_bias="attention_bias")
+
+
+def _falcon_h1(config: Config, index: int) -> tuple[Any, ...]:
+    """Falcon-H1: attention and a state space side by side in every layer."""
+    return (_falcon_mamba(config, index), _falcon_attention(config, index))
+
+
+_granite_ffn = experts(number="num_local_experts", width="intermediate_size", shared="shared_intermediate_size")
+
+
+def _granite(config: Config, index: int) -> Any:
+    """Granite 4: experts and a shared network, or with no experts the shared network alone."""
+    if config.optional("num_local_experts", 0, least=0):
+        return _granite_ffn(config, index)
+    for name in ("num_experts_per_tok", "intermediate_size"):
+        config.get(name)
+    return build(config, FeedForward, kind="gated", intermediate_size=config.integer("shared_intermediate_size"))
+
+
+# ---- Nemotron-H ------------------------------------------------------------------------------------------------------
+
+_LETTERS = {"M": "linear_attention", "E": "moe", "*": "full_attention", "-": "mlp"}
+_NEMOTRON_KINDS = tuple(_LETTERS.values())
+
+
+def _nemotron_kinds(config: Config) -> tuple[str, ...]:
+    """Nemotron-H: each layer is one thing, by `layers_block_type`, `layer_types` or letters in `hybrid_override_pattern`."""
+
+    def read() -> tuple[str, ...]:
+        field = next((f for f in ("layer_types", "layers_block_type", "hybrid_override_pattern") if config.given(f)), "")
+        if not field:
+            config.fault("hybrid_override_pattern", "is missing, it says what each layer is")
+            config.raise_faults()
+        stated = config.get(field)
+        found = tuple(stated) if isinstance(stated, str) else tuple(config.listed(field) or ())
+        names = tuple(_LETTERS.get(str(k), LEGACY_KINDS.get(str(k), str(k))) for k in found)
+        strange = sorted(set(names) - set(_NEMOTRON_KINDS))
+        if strange or not names:
+            config.fault(field, f"{strange[0]!r} is not one of {', '.join(_NEMOTRON_KINDS)}" if strange else "is empty")
+            config.raise_faults()
+        return names
+
+    return config.derived("nemotron", read)
+
+
+def _nemotron_count(config: Config) -> int:
+    """Return the number of kinds listed; `num_hidden_layers` may be absent, and must not differ where it is not."""
+    names, stated = _nemotron_kinds(config), config.optional("num_hidden_layers")
+    if stated is not None and stated != len(names):
+        config.fault("num_hidden_layers", f"{stated} layers, but the list of what they are has {len(names)}")
+        config.raise_faults()
+    return len(names)
+
+
+def _nemotron_shared(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+    shared = config.optional("n_shared_experts", 1, least=0) or 0
+    return shared and config.integer("moe_shared_expert_intermediate_size")
+
+
+_nemotron_mixers = {
+    "linear_attention": mamba2(
+        heads="mamba_num_heads",
+        head_dim=lambda config: config.integer("mamba_head_dim"),
+        groups="n_groups",
+        state="ssm_state_size",
+        kernel="conv_kernel",
+        conv_bias="use_conv_bias",
+        bias="use_bias",
+    ),
+    "full_attention": softmax(bias="attention_bias", output_bias="attention_bias"),
+    "moe": nothing,
+    "mlp": nothing,
+}
+_nemotron_networks = {
+    "linear_attention": nothing,
+    "full_attention": nothing,
+    "moe": experts(
+        gated=False, bias=False, shared=_nemotron_shared, shared_bias="mlp_bias", latent="moe_latent_size"
+    ),
+    "mlp": dense(kind="plain", bias="mlp_bias"),
+}
+
+
+def _nemotron(readers: dict[str, Any]) -> Any:
+    return lambda config, index: readers[_nemotron_kinds(config)[index]](config, index)
+
+
+# ---- Zamba -----------------------------------------------------------------------------------------------------------
+
+
+def _zamba_rule(config: Config, index: int) -> str:
+    """Zamba: the third layer is hybrid, then one in `attn_layer_period`, counted from the fourth."""
+    period, offset = config.integer("attn_layer_period", 6), config.integer("attn_layer_offset", 4, least=0)
+    early = 3
+    if index < early:
+        return "hybrid" if index == early - 1 else "linear_attention"
+    return "hybrid" if (index - early) % period == offset else "linear_attention"
+
+
+def _zamba2_rule(config: Config, index: int) -> str:  # noqa: ARG001
+    """Zamba2: the class lists the hybrid layers of the 2.7B model."""
+    return "hybrid" if index in {6, 12, 18, 24, 30, 36, 42, 47, 51} else "linear_attention"
+
+
+_zamba_kinds = kinds(_zamba_rule, "layers_block_type", ("linear_attention", "hybrid"))
+_zamba2_kinds = kinds(_zamba2_rule, "layers_block_type", ("linear_attention", "hybrid"))
+_zamba_mamba = mamba("mamba_", bias="mamba_proj_bias", heads="n_mamba_heads")
+_zamba2_mamba = mamba2(
+    heads="n_mamba_heads",
+    head_dim=expanded("n_mamba_heads"),
+    groups="mamba_ngroups",
+    conv_bias=True,
+    bias="add_bias_linear",
+)
+
+
+def _place(config: Config, index: int, kind_of: Any) -> int:
+    """Return how many hybrid layers come before a layer."""
+
+    def read() -> list[int]:
+        places, seen = [], 0
+        for i in range(layer_count(config)):
+            places.append(seen)
+            seen += kind_of(config, i) == "hybrid"
+        return places
+
+    return config.derived(("place", kind_of), read)[index]
+
+
+def _zamba_attention(config: Config, index: int) -> Any:
+    """Zamba: one block of attention over the layer's input and the embedding side by side, used again and again."""
+    if _zamba_kinds(config, index) != "hybrid":
+        return _zamba_mamba(config, index)
+    heads, hidden = config.integer("num_attention_heads"), config.integer("hidden_size")
+    block = build(
+        config,
+        SoftmaxAttention,
+        kind="gqa",
+        num_attention_heads=heads,
+        num_key_value_heads=config.integer("num_key_value_heads", heads),
+        head_dim=config.optional("attention_head_dim") or max(2 * hidden // heads, 1),
+        input_size=config.optional("attention_hidden_size") or 2 * hidden,
+        shared_weights=_place(config, index, _zamba_kinds) > 0,
+    )
+    return (block, _zamba_mamba(config, index))
+
+
+def _zamba_ffn(config: Config, index: int) -> FeedForward | None:
+    if _zamba_kinds(config, index) != "hybrid":
+        return None
+    shared = _place(config, index, _zamba_kinds) > 0
+    return build(
+        config,
+        FeedForward,
+        kind="gated",
+        intermediate_size=config.integer("intermediate_size"),
+        shared_weights=shared,
+    )
+
+
+def _zamba_layer(config: Config, index: int) -> dict[str, Any]:
+    """Zamba: a hybrid layer projects the shared block's result; the norms of the shared block stand where it is stored."""
+    if _zamba_kinds(config, index) != "hybrid":
+        return {"norms": 1}
+    hidden = config.integer("hidden_size")
+    inner = config.optional("attention_hidden_size") or 2 * hidden
+    first = _place(config, index, _zamba_kinds) == 0
+    linear = Projection(name="linear", input_size=hidden, output_size=hidden)
+    return {"norms": 1, "projections": (linear,), "other_parameters": inner + hidden if first else 0}
+
+
+def _zamba2_stored(config: Config, index: int) -> bool:
+    """Zamba2: `num_mem_blocks` shared blocks take turns; the first layer that uses one stores it."""
+    return _place(config, index, _zamba2_kinds) < config.integer("num_mem_blocks", 1)
+
+
+def _zamba2_attention(config: Config, index: int) -> Any:
+    if _zamba2_kinds(config, index) != "hybrid":
+        return _zamba2_mamba(config, index)
+    heads, hidden = config.integer("num_attention_heads"), config.integer("hidden_size")
+    block = build(
+        config,
+        SoftmaxAttention,
+        kind="gqa",
+        num_attention_heads=heads,
+        num_key_value_heads=config.integer("num_key_value_heads", heads),
+        head_dim=max(2 * hidden // heads, 1),
+        input_size=2 * hidden,
+        shared_weights=not _zamba2_stored(config, index),
+    )
+    return (block, _zamba2_mamba(config, index))
+
+
+def _zamba2_ffn(config: Config, index: int) -> FeedForward | None:
+    if _zamba2_kinds(config, index) != "hybrid":
+        return None
+    return build(
+        config,
+        FeedForward,
+        kind="gated",
+        intermediate_size=config.optional("intermediate_size") or 4 * config.integer("hidden_size"),
+        bias=flag(config, "add_bias_linear"),
+        shared_weights=not _zamba2_stored(config, index),
+    )
+
+
+def _zamba2_layer(config: Config, index: int) -> dict[str, Any]:
+    """Zamba2: each use of a shared block has low-rank adapters of its own."""
+    if _zamba2_kinds(config, index) != "hybrid":
+        return {"norms": 1}
+    hidden, rank = config.integer("hidden_size"), config.integer("adapter_rank", 128)
+    width = config.optional("intermediate_size") or 4 * hidden
+    pairs = [("gate_up_adapter", hidden, 2 * width)]
+    if config.flag("use_shared_attention_adapter", default=False):
+        pairs += [(f"{name}_adapter", 2 * hidden, 2 * hidden) for name in "qkv"]
+    projections = [Projection(name="linear", input_size=hidden, output_size=hidden)]
+    for name, before, after in pairs:
+        projections.append(Projection(name=f"{name}.0", input_size=before, output_size=rank))
+        projections.append(Projection(name=f"{name}.1", input_size=rank, output_size=after))
+    others = 3 * hidden if _zamba2_stored(config, index) else 0
+    return {"norms": 1, "projections": tuple(projections), "other_parameters": others}
+
+
+# ---- MiniMax-01, LFM2, Kimi Linear, OLMo hybrid, Bailing -------------------------------------------------------------
+
+
+def _minimax_rule(config: Config, index: int) -> str:
+    """MiniMax: `attn_type_list` marks the layers of softmax attention with 1; else every other one is linear."""
+    listed = config.integers("attn_type_list")
+    if listed is not None and index < len(listed):
+        return "full_attention" if listed[index] else "linear_attention"
+    return "linear_attention" if index % 2 else "full_attention"
+
+
+def _lfm_rule(config: Config, index: int) -> str:
+    """LFM2: `full_attn_idxs` lists the attention layers; the class takes every layer for one where it is absent."""
+    listed = config.integers("full_attn_idxs")
+    return "full_attention" if listed is None or index in listed else "conv"
+
+
+def _lfm_width(config: Config, index: int) -> int:  # noqa: ARG001
+    """LFM2: the width is cut to two thirds and rounded up, unless told otherwise."""
+    width = config.integer("intermediate_size")
+    if not config.flag("block_auto_adjust_ff_dim", default=True):
+        return width
+    width = int(config.real("block_ffn_dim_multiplier", 1.0) * int(2 * width / 3))
+    multiple = config.integer("block_multiple_of", 256)
+    return max(multiple * -(-width // multiple), 1)
+
+
+_lfm_kinds = kinds(_lfm_rule, known=("full_attention", "conv"))
+_lfm_mixers = choose(_lfm_kinds, {"conv": short_convolution, "full_attention": softmax(qk_norm="head")}, "layer_types")
+
+
+def _kimi_rule(config: Config, index: int) -> str:
+    """Kimi Linear: `linear_attn_config` lists the layers, counted from 1; else every fourth but the first is full."""
+    lists = config.part("linear_attn_config")
+    full, linear = lists.integers("full_attn_layers"), lists.integers("kda_layers")
+    if full is not None and linear is not None:
+        if index + 1 not in full and index + 1 not in linear:
+            config.fault("linear_attn_config", f"layer {index + 1} is in neither full_attn_layers nor kda_layers")
+            config.raise_faults()
+        return "full_attention" if index + 1 in full else "linear_attention"
+    return "full_attention" if index and index % 4 == 0 else "linear_attention"
+
+
+def _kimi_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
+    """Kimi Linear: sizes stand in `linear_attn_config`, or at the top."""
+    own = config.part("linear_attn_config")
+    number = own.optional("num_heads") or config.integer("linear_num_heads")
+    size = own.optional("head_dim") or config.integer("linear_head_dim")
+    return build(
+        config,
+        DeltaAttention,
+        kind="kda",
+        num_key_heads=number,
+        num_value_heads=number,
+        key_head_dim=size,
+        value_head_dim=size,
+        conv_kernel=own.optional("short_conv_kernel_size") or config.integer("linear_conv_kernel_dim", 4),
+        decay_rank=size,
+        gate_rank=size,
+    )
+
+
+_kimi_sparse = is_kind(
+    kinds(
+        lambda config, index: "sparse" if after_dense(default=1)(config, index) else "dense",
+        "mlp_layer_types",
+        MLP_KINDS,
+    ),
+    "sparse",
+)
+_bailing_kinds = kinds(every("layer_group_size", 6, other="linear_attention"), known=KINDS)
+
+
+def _olmo_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
+    """OLMo hybrid: heads as in softmax attention, keys three quarters of their share, values twice the keys."""
+    heads = config.integer("num_attention_heads")
+    keys = config.integer("linear_num_key_heads", heads)
+    size = config.optional("linear_key_head_dim") or max(int(0.75 * config.integer("hidden_size") / keys), 1)
+    return build(
+        config,
+        DeltaAttention,
+        kind="gated_delta",
+        num_key_heads=keys,
+        num_value_heads=config.integer("linear_num_value_heads", heads),
+        key_head_dim=size,
+        value_head_dim=config.optional("linear_value_head_dim") or 2 * size,
+        conv_kernel=config.integer("linear_conv_kernel_dim"),
+    )
+
+
+def _olmo_rule(config: Config, index: int) -> str:
+    last = layer_count(config) - 1
+    short = last < 3 and index == last  # noqa: PLR2004 - a stack with no fourth layer still ends with attention
+    return "full_attention" if index % 4 == 3 or short else "linear_attention"  # noqa: PLR2004 - every fourth
+
+
+_olmo_attention = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="full")
+
+FAMILIES: dict[str, Family] = {
+    "jamba": Family(
+        attention=choose(
+            kinds(_jamba_rule, "layers_block_type", KINDS),
+            {"linear_attention": mamba("mamba_", inner_norms=True, bias="mamba_proj_bias"), "full_attention": _plain},
+            "layers_block_type",
+        ),
+        ffn=experts(width="intermediate_size", sparse=_jamba_sparse),
+    ),
+    "bamba": Family(
+        attention=choose(
+            kinds(_bamba_rule, "layer_types", KINDS),
+            {"linear_attention": _bamba_mamba, "full_attention": llama_attention},
+            "attn_layer_indices",
+        ),
+        ffn=dense(bias="mlp_bias"),
+    ),
+    "falcon_h1": Family(attention=_falcon_h1, ffn=dense(bias="mlp_bias"), ignored=("attn_layer_indices",)),
+    "granitemoehybrid": Family(
+        attention=choose(
+            kinds(always("linear_attention"), known=KINDS),
+            {"linear_attention": _bamba_mamba, "full_attention": llama_attention},
+            "layer_types",
+        ),
+        ffn=_granite,
+    ),
+    "nemotron_h": Family(
+        attention=_nemotron(_nemotron_mixers),
+        ffn=_nemotron(_nemotron_networks),
+        layers=_nemotron_count,
+        tied="never",
+        norms=1,
+        aliases={"n_groups": "mamba_n_groups", "conv_kernel": "mamba_d_conv", "use_conv_bias": "mamba_conv_bias"},
+        ignored=("expand", "mamba_expand", "sliding_window"),
+    ),
+    "zamba": Family(attention=_zamba_attention, ffn=_zamba_ffn, layer=_zamba_layer, tied=True),
+    "zamba2": Family(attention=_zamba2_attention, ffn=_zamba2_ffn, layer=_zamba2_layer, tied=True),
+    "minimax": Family(
+        attention=choose(
+            kinds(_minimax_rule, known=KINDS), {"linear_attention": lightning, "full_attention": _plain}, "layer_types"
+        ),
+        ffn=experts(width="intermediate_size"),
+    ),
+    "lfm2": Family(
+        attention=_lfm_mixers,
+        ffn=dense(width=_lfm_width),
+        tied=True,
+        aliases={"intermediate_size": "block_ff_dim", "tie_word_embeddings": "tie_embedding"},
+    ),
+    "lfm2_moe": Family(
+        attention=_lfm_mixers,
+        ffn=experts(sparse=lambda config, index: index >= config.integer("num_dense_layers", 0, least=0)),
+        tied=True,
+        aliases={"tie_word_embeddings": "tie_embedding"},
+        ignored=("use_expert_bias",),
+    ),
+    "kimi_linear": Family(
+        attention=choose(
+            kinds(_kimi_rule, known=KINDS), {"linear_attention": _kimi_delta, "full_attention": latent()}, "layer_types"
+        ),
+        ffn=experts(shared=several("n_shared_experts"), sparse=_kimi_sparse),
+        tied="never",
+        ignored=("mla_use_nope",),
+    ),
+    "bailing_hybrid": Family(
+        attention=choose(
+            _bailing_kinds,
+            {
+                "linear_attention": kimi_delta(
+                    "num_attention_heads", "head_dim", "short_conv_kernel_size", low_rank=False
+                ),
+                "full_attention": latent(more=fixed(output_gate="head")),
+            },
+            "layer_types",
+        ),
+        ffn=experts(
+            shared=several("n_shared_experts"),
+            sparse=is_kind(kinds(first_layers("first_k_dense_replace", 1), "mlp_layer_types", MLP_KINDS), "sparse"),
+        ),
+        tied="never",
+    ),
+    "olmo_hybrid": Family(
+        attention=choose(
+            kinds(_olmo_rule, known=KINDS), {"linear_attention": _olmo_delta, "full_attention": _olmo_attention}, "layer_types"
+        ),
+        ffn=dense(),
+    ),
+    "lara_mini": Family(
+        attention=choose(
+            kinds(every(4, other="linear_attention")),
+            {
+                "linear_attention": gated_delta,
+                "full_attention": softmax(qk_norm="head"),
+                "sliding_attention": softmax(
+                    qk_norm="head",
+                    window=lambda config, index: config.optional("sliding_window"),  # noqa: ARG005
+                ),
+            },
+            "layer_types",
+        ),
+        ffn=experts(shared="shared_expert_intermediate_size"),
+    ),
+}
