@@ -26,7 +26,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "num_experts": ("num_local_experts", "n_routed_experts", "moe_num_experts"),
     "num_experts_per_tok": ("num_experts_per_token", "moe_topk", "moe_k", "moe_top_k", "top_k_experts"),
     "n_shared_experts": ("num_shared_experts", "moe_num_shared_experts"),
-    "max_position_embeddings": ("n_positions", "max_seq_len", "n_ctx"),
+    "max_position_embeddings": ("n_positions", "max_seq_len"),
 }
 """Other names of a field, in the order in which they are looked for."""
 

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from planner.errors import CatalogueError
+from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.benign import BENIGN
 from planner.importers.huggingface.class_defaults import class_defaults
 from planner.importers.huggingface.config import CORE, SYNONYMS, Config
@@ -38,6 +39,24 @@ def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str |
     CatalogueError
         If the architecture is not known, or a field is missing or wrong; all faults at once.
     """
+    model, strange = _read(data, name, where, assume)
+    other = stated_architecture(data)
+    if strange and other is not None and other != data.get("model_type"):
+        try:
+            second, stranger = _read({**data, "model_type": other}, name, where, assume)
+        except CatalogueError:
+            return model
+        if len(stranger) < len(strange):
+            note = (
+                f"model_type says {data.get('model_type')}, architectures says {other}, and the fields are those of the latter: "
+                f"read as {other}"
+            )
+            return second.model_copy(update={"notes": (note, *second.notes)})
+    return model
+
+
+def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) -> tuple[Model, list[str]]:
+    """Return the model, and the names of fields that were not read and are not known to be harmless."""
     chosen = select(data, where, assume)
     family = chosen.family
     config = Config(
@@ -48,7 +67,7 @@ def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str |
         defaults={**class_defaults(chosen.model_type), **family.defaults},
         is_part=bool(chosen.prefix),
     )
-    stored = _quantization(data, chosen, config)
+    stored = _quantization(data, config)
     hidden_size, vocab_size = config.integer("hidden_size"), config.integer("vocab_size")
     layers = read_layers(config, family)
     fields: dict[str, Any] = {
@@ -61,17 +80,19 @@ def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str |
     }
     fields |= family.model(config) if family.model else {}
     config.raise_faults()
+    strange = [field for field in config.unread() if field not in BENIGN | set(family.ignored)]
     try:
-        return Model(
+        model = Model(
             name=name,
             source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
             layers=group_layers(layers),
             quantization=stored,
-            notes=(*chosen.notes, *_notes(config, family, chosen)),
+            notes=(*chosen.notes, *_notes(config, chosen, strange)),
             **fields,
         )
     except ValidationError as error:
         raise CatalogueError(where, [_fault(detail) for detail in error.errors(include_url=False)]) from None
+    return model, strange
 
 
 def read_layers(config: Config, family: Family) -> list[LayerGroup]:
@@ -87,7 +108,7 @@ def read_layers(config: Config, family: Family) -> list[LayerGroup]:
     return layers
 
 
-def _quantization(data: Mapping[str, Any], chosen: Selection, config: Config) -> Quantization:
+def _quantization(data: Mapping[str, Any], config: Config) -> Quantization:
     """Read how the weights are stored: the whole file says it, or the part."""
     block = config.get("quantization_config") or data.get("quantization_config")
     try:
@@ -118,10 +139,8 @@ def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
     return found
 
 
-def _notes(config: Config, family: Family, chosen: Selection) -> list[str]:
+def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
     notes = []
-    known = BENIGN | set(family.ignored)
-    strange = [name for name in config.unread() if name not in known]
     if strange:
         notes.append(
             f"not read, and may change shapes: {', '.join(strange)} "

@@ -4,6 +4,7 @@ Facts are those of the model classes of the transformers library, 5.24.0; of the
 """
 
 from planner.importers.huggingface.families import (
+    custom,
     deepseek,
     encoder_decoder,
     gemma,
@@ -29,6 +30,7 @@ FAMILIES: dict[str, Family] = {
     **hybrid.FAMILIES,
     **recurrent.FAMILIES,
     **encoder_decoder.FAMILIES,
+    **custom.FAMILIES,
     **multimodal.FAMILIES,
 }
 

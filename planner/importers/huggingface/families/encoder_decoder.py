@@ -98,7 +98,6 @@ T5_NAMES = {
     "hidden_size": "d_model",
     "num_attention_heads": "num_heads",
     "d_kv": "head_dim",
-    "max_position_embeddings": "n_positions",
 }
 T5 = Family(
     attention=_t5_attention,

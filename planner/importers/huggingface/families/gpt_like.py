@@ -14,7 +14,6 @@ GPT2_NAMES = {
     "hidden_size": "n_embd",
     "num_hidden_layers": "n_layer",
     "num_attention_heads": "n_head",
-    "max_position_embeddings": "n_positions",
 }
 
 

@@ -7,9 +7,17 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, NO_WEIGHT, Family
-from planner.importers.huggingface.parts.basics import every, flag, kinds, layer_count
+from planner.importers.huggingface.parts.basics import build, every, flag, kinds, layer_count
 from planner.importers.huggingface.parts.networks import dense
-from planner.importers.huggingface.parts.softmax import fixed, softmax, window_everywhere, window_on
+from planner.importers.huggingface.parts.softmax import (
+    fixed,
+    heads_of,
+    shared_out,
+    softmax,
+    window_everywhere,
+    window_on,
+)
+from planner.model import CrossAttention, Projection, SoftmaxAttention
 
 SLIDING = ("full_attention", "sliding_attention")
 
@@ -66,6 +74,14 @@ def _diff_llama(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     return {"other_parameters": 4 * (config.optional("head_dim") or config.integer("hidden_size") // heads)}
 
 
+def _adaptive_norm(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+    """Voxtral Realtime: a norm that depends on the delay, through a bottleneck of 32."""
+    hidden, middle = config.integer("hidden_size"), 32
+    into = Projection(name="ada_rms_norm.linear1", input_size=hidden, output_size=middle)
+    back = Projection(name="ada_rms_norm.linear2", input_size=middle, output_size=hidden)
+    return {"projections": (into, back)}
+
+
 def cohere_norm(config: Config, index: int) -> str | None:  # noqa: ARG001
     """Cohere: norms of queries and keys have weights for each head."""
     return "full" if config.flag("use_qk_norm", default=False) else None
@@ -91,7 +107,47 @@ def _parallel_norms(config: Config, index: int) -> int:  # noqa: ARG001
 _olmo3 = kinds(every(4, other="sliding_attention"), known=SLIDING)
 _starcoder = softmax(window=window_everywhere, bias="use_bias", output_bias="use_bias")
 
+
+
+# ---- Llama 3.2 Vision ------------------------------------------------------------------------------------------------
+
+_CROSS_LAYERS = (3, 8, 13, 18, 23, 28, 33, 38)
+_mllama_self = softmax()
+
+
+def _is_cross(config: Config, index: int) -> bool:
+    listed = config.integers("cross_attention_layers")
+    return index in (_CROSS_LAYERS if listed is None else listed)
+
+
+def _mllama(config: Config, index: int) -> SoftmaxAttention | CrossAttention:
+    """Llama 3.2 Vision: some layers attend to the image instead, and are skipped where there is none."""
+    if not _is_cross(config, index):
+        return _mllama_self(config, index)
+    heads, kv_heads = heads_of(config, "num_attention_heads", "num_key_value_heads")
+    return build(
+        config,
+        CrossAttention,
+        kind="cross",
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        head_dim=shared_out(config, heads),
+        qk_norm="head",
+    )
+
+
+def _mllama_layer(config: Config, index: int) -> dict[str, Any]:
+    """Llama 3.2 Vision: a layer that attends to the image has a gate on each half."""
+    return {"needs_source": True, "other_parameters": 2} if _is_cross(config, index) else {}
+
+
+def _mllama_model(config: Config) -> dict[str, Any]:
+    """Llama 3.2 Vision: eight rows of the embedding stand for images."""
+    return {"embedding_rows": config.integer("vocab_size") + 8}
+
+
 FAMILIES: dict[str, Family] = {
+    "mllama_text_model": Family(attention=_mllama, ffn=dense(), layer=_mllama_layer, model=_mllama_model),
     "llama": LLAMA,
     "granite": LLAMA,
     "helium": replace(LLAMA, attention=softmax(bias="attention_bias")),
@@ -99,7 +155,7 @@ FAMILIES: dict[str, Family] = {
     "mistral": MISTRAL,
     "ministral": replace(MISTRAL, attention=softmax(window=window_on(kinds(_ministral, known=SLIDING)))),
     "ministral3": MISTRAL,
-    "voxtral_realtime_text": MISTRAL,
+    "voxtral_realtime_text": replace(MISTRAL, layer=_adaptive_norm),
     "arcee": replace(LLAMA, ffn=dense(kind="plain", bias="mlp_bias")),
     "cwm": Family(attention=softmax(window=window_on(kinds(_cwm, known=SLIDING))), ffn=dense(bias="mlp_bias")),
     "smollm3": Family(
