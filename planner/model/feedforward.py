@@ -82,6 +82,8 @@ class MixtureOfExperts(FeedForwardBlock):
     """Further experts that a token may be sent to and that compute nothing (LongCat)."""
     latent_size: Count | None = None
     """Experts work on a projection of the token to so many elements."""
+    latent_bias: Flag = False
+    """Biases on the projections to and from that size."""
     shared_intermediate_size: Count | None = None
     """Width of the shared experts together, which every token passes."""
     shared_bias: Flag = False
@@ -125,8 +127,8 @@ class MixtureOfExperts(FeedForwardBlock):
     def _latent(self, hidden: Axis) -> Iterator[Tensor]:
         if self.latent_size:
             latent = Axis("expert_latent", self.latent_size)
-            yield Tensor("latent_in_proj", Role.FFN, hidden, (latent,))
-            yield Tensor("latent_out_proj", Role.FFN, latent, (hidden,))
+            yield Tensor("latent_in_proj", Role.FFN, hidden, (latent,), bias=self.latent_bias)
+            yield Tensor("latent_out_proj", Role.FFN, latent, (hidden,), bias=self.latent_bias)
 
     def _routed(self, hidden: Axis) -> tuple[Tensor, Tensor]:
         inner = Axis("expert_latent", self.latent_size) if self.latent_size else hidden

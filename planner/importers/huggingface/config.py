@@ -118,9 +118,7 @@ class Config:
             if value is not None and not isinstance(value, Mapping):
                 self.fault(field, f"{_shown(value)} is not a mapping of fields")
                 value = None
-            nested = Config(
-                value or {}, self._where, prefix=f"{self._prefix}{field}.", defaults=defaults, is_part=True
-            )
+            nested = Config(value or {}, self._where, prefix=f"{self._prefix}{field}.", defaults=defaults, is_part=True)
             nested.faults = self.faults
             return nested
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from planner.errors import CatalogueError
 from planner.importers.huggingface.architectures import stated_architecture
-from planner.importers.huggingface.benign import BENIGN
+from planner.importers.huggingface.benign import BENIGN, HARMLESS_IF_FALSE
 from planner.importers.huggingface.class_defaults import class_defaults
 from planner.importers.huggingface.config import CORE, SYNONYMS, Config
 from planner.importers.huggingface.families import Family
@@ -80,7 +80,13 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
     }
     fields |= family.model(config) if family.model else {}
     config.raise_faults()
-    strange = [field for field in config.unread() if field not in BENIGN | set(family.ignored)]
+    strange = [
+        field
+        for field in config.unread()
+        if field not in BENIGN
+        and field not in family.ignored
+        and not (field in HARMLESS_IF_FALSE and config.get(field) is False)
+    ]
     try:
         model = Model(
             name=name,
@@ -129,7 +135,7 @@ def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
     whole = Config(data, config._where, defaults=class_defaults(chosen.wrapper_type))  # noqa: SLF001 - the same file
     whole.faults = config.faults
     top = whole.flag("tie_word_embeddings", default=chosen.wrapper.tied is True)
-    found = {"top": top, "text": nested, "either": top or nested}[chosen.wrapper.tie]
+    found = {"top": top, "text": nested, "either": top or nested, "never": False}[chosen.wrapper.tie]
     said = config.given("tie_word_embeddings") and not whole.given("tie_word_embeddings")
     if said and nested != found:
         chosen.notes.append(
@@ -146,7 +152,11 @@ def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
             f"not read, and may change shapes: {', '.join(strange)} "
             f"(model_type {chosen.model_type!r} is not known to have {'them' if len(strange) > 1 else 'it'})"
         )
-    core = sorted(f"{field}={value}" for field, value in config.supplied.items() if value is not None and any(field == name or field in SYNONYMS.get(name, ()) for name in CORE))
+    core = sorted(
+        f"{field}={value}"
+        for field, value in config.supplied.items()
+        if value is not None and any(field == name or field in SYNONYMS.get(name, ()) for name in CORE)
+    )
     if core:
         notes.append(f"not in the file, so the class of {chosen.model_type} says: {', '.join(core)}")
     return notes

@@ -65,7 +65,9 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
         if family.text is None:
             return Selection(family=family, model_type=model_type, part=data, notes=notes)
         if not _is_flat(data, FAMILIES[family.text]):
-            raise CatalogueError(where, [f"text_config: is missing, model_type {model_type} keeps its text model there"])
+            raise CatalogueError(
+                where, [f"text_config: is missing, model_type {model_type} keeps its text model there"]
+            )
         notes.append(f"model_type {model_type} keeps its text model in text_config, but this file has it at the top")
         text = family.text
         return Selection(

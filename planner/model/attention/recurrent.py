@@ -217,6 +217,8 @@ class Mamba2(RecurrentBlock):
     """A bias for each channel of the convolution."""
     bias: Flag = False
     """Biases on the projections in and out."""
+    output_bias: Flag | None = None
+    """A bias on the projection out, where it differs from `bias`."""
     gated_norm: Flag = True
     """A norm with weights of the gated result."""
 
@@ -245,7 +247,9 @@ class Mamba2(RecurrentBlock):
             Vector("conv1d", Role.STATE, self.convolved.elements * (self.conv_kernel + self.conv_bias)),
             Vector("state", Role.STATE, 3 * self.num_heads),
             Vector("norm", Role.NORM, heads.elements if self.gated_norm else 0),
-            Tensor("out_proj", role, heads, (hidden,), bias=self.bias),
+            Tensor(
+                "out_proj", role, heads, (hidden,), bias=self.bias if self.output_bias is None else self.output_bias
+            ),
         )
 
 

@@ -6,16 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.families.family import LAYER, Family
+from planner.importers.huggingface.families.family import LAYER, Family, biased_head
 from planner.importers.huggingface.families.hybrid import FAMILIES as HYBRID
 from planner.importers.huggingface.families.llama_like import FAMILIES as LLAMA_LIKE
 from planner.importers.huggingface.families.llama_like import LLAMA
 from planner.importers.huggingface.families.moe import FAMILIES as MOE
+from planner.importers.huggingface.families.moe_layered import FAMILIES as LAYERED
 from planner.importers.huggingface.families.qwen import QWEN2
-from planner.importers.huggingface.parts.basics import build, flag, layer_count
-from planner.importers.huggingface.parts.networks import after_dense, dense, experts, four_times, several
+from planner.importers.huggingface.parts.basics import build, each, flag, layer_count
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, four_times, several
 from planner.importers.huggingface.parts.softmax import softmax, softmax_kind
-from planner.model import FeedForward, Norm, SoftmaxAttention
+from planner.model import FeedForward, Norm, Projection, SoftmaxAttention
 
 # ---- ChatGLM ---------------------------------------------------------------------------------------------------------
 
@@ -24,11 +25,10 @@ def _chatglm_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG00
     """ChatGLM: `multi_query_group_num` KV heads, where `multi_query_attention` says so."""
     grouped = config.flag("multi_query_attention", default=False)
     heads = config.integer("num_attention_heads")
-    fields = {
+    return {
         "num_key_value_heads": config.integer("multi_query_group_num", 1) if grouped else heads,
         "qkv_bias": config.flag("add_qkv_bias", default=False) or config.flag("add_bias_linear", default=False),
     }
-    return fields
 
 
 def _chatglm_norm(config: Config) -> Norm:
@@ -47,7 +47,7 @@ def _half_width(config: Config, index: int) -> int:  # noqa: ARG001
     return max(config.integer("intermediate_size") // 2, 1)
 
 
-_qwen1 = softmax(bias=True, output_bias=lambda config, index: not config.flag("no_bias", default=True))  # noqa: ARG005
+_qwen1 = softmax(bias=True, output_bias=each(lambda config: not config.flag("no_bias", default=True)))
 
 
 # ---- Nemotron NAS (DeciLM) -------------------------------------------------------------------------------------------
@@ -102,17 +102,15 @@ def _nas_ffn(config: Config, index: int) -> FeedForward | None:
     stated, multiple = block.optional("intermediate_size"), 256
     width = int(2 * block.real("ffn_mult", 1.0) * config.integer("hidden_size") / 3)
     rounded = max(-(-width // multiple) * multiple, 1)
-    return build(
-        config, FeedForward, kind="gated", intermediate_size=stated or rounded, bias=flag(config, "mlp_bias")
-    )
+    return build(config, FeedForward, kind="gated", intermediate_size=stated or rounded, bias=flag(config, "mlp_bias"))
 
 
 def _nas_layer(config: Config, index: int) -> dict[str, Any]:
     """Nemotron NAS: a half that is replaced by a linear map is one matrix of the hidden width; one that is left out has no norm."""
-    from planner.model import Projection
-
     hidden = config.integer("hidden_size")
-    names = [half for half in ("attention", "ffn") if _block(config, index, half).flag("replace_with_linear", default=False)]
+    names = [
+        half for half in ("attention", "ffn") if _block(config, index, half).flag("replace_with_linear", default=False)
+    ]
     kept = [half for half in ("attention", "ffn") if not _block(config, index, half).flag("no_op", default=False)]
     projections = tuple(Projection(name=f"{name}.linear", input_size=hidden, output_size=hidden) for name in names)
     return {"norms": len(kept), "projections": projections}
@@ -121,8 +119,16 @@ def _nas_layer(config: Config, index: int) -> dict[str, Any]:
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 _MHA = replace(LLAMA, attention=softmax(bias="bias", output_bias="bias"), ffn=dense())
-_PHI_NAMES = {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head", "num_key_value_heads": "n_head_kv"}
-_minimax_01 = replace(HYBRID["minimax"], ignored=("shared_intermediate_size", "shared_moe_mode", "postnorm", "layernorm_full_attention_alpha"))
+_PHI_NAMES = {
+    "hidden_size": "n_embd",
+    "num_hidden_layers": "n_layer",
+    "num_attention_heads": "n_head",
+    "num_key_value_heads": "n_head_kv",
+}
+_minimax_01 = replace(
+    HYBRID["minimax"],
+    ignored=("shared_intermediate_size", "shared_moe_mode", "postnorm", "layernorm_full_attention_alpha"),
+)
 
 FAMILIES: dict[str, Family] = {
     "baichuan": replace(LLAMA, attention=softmax()),
@@ -139,7 +145,7 @@ FAMILIES: dict[str, Family] = {
     "teleflm": LLAMA,
     "deepseek": Family(
         attention=softmax(bias="attention_bias", output_bias="attention_bias"),
-        ffn=experts(shared=several("n_shared_experts"), sparse=after_dense(default=0)),
+        ffn=Experts(shared=several("n_shared_experts"), sparse=after_dense(default=0)),
     ),
     "chatglm": Family(
         attention=softmax(output_bias="add_bias_linear", more=_chatglm_heads),
@@ -166,7 +172,7 @@ FAMILIES: dict[str, Family] = {
         ffn=dense(kind="plain", bias=True, width=four_times("n_inner")),
         norm=LAYER,
         norms=1,
-        model=lambda config: {"lm_head_bias": True},  # noqa: ARG005 - the signature of every reader
+        model=biased_head,
         aliases=_PHI_NAMES,
         ignored=("rotary_dim", "flash_rotary", "fused_dense"),
     ),
@@ -179,21 +185,23 @@ FAMILIES: dict[str, Family] = {
     ),
     "grok-1": Family(
         attention=softmax(),
-        ffn=experts(width="intermediate_size"),
+        ffn=Experts(width="intermediate_size"),
         norms=4,
         tied=True,
     ),
-    "nemotron-nas": Family(attention=_nas_attention, ffn=_nas_ffn, layer=_nas_layer, ignored=("num_key_value_heads", "intermediate_size")),
+    "nemotron-nas": Family(
+        attention=_nas_attention, ffn=_nas_ffn, layer=_nas_layer, ignored=("num_key_value_heads", "intermediate_size")
+    ),
     "minimax_text_01": _minimax_01,
     "minimax_m1": _minimax_01,
-    "minimax_m3": MOE["minimax_m3_vl_text"],
+    "minimax_m3": LAYERED["minimax_m3_vl_text"],
     "stablelm_epoch": LLAMA_LIKE["stablelm"],
     "hunyuan": replace(
         MOE["hunyuan_v1_moe"],
         attention=softmax(
             bias="attention_bias",
             output_bias="attention_bias",
-            qk_norm=lambda config, index: "head" if config.flag("use_qk_norm", default=False) else None,  # noqa: ARG005
+            qk_norm=each(lambda config: "head" if config.flag("use_qk_norm", default=False) else None),
         ),
     ),
     "jais": Family(
@@ -205,4 +213,3 @@ FAMILIES: dict[str, Family] = {
         ignored=("position_embedding_type", "alibi_scaling", "width_scale", "embeddings_scale"),
     ),
 }
-

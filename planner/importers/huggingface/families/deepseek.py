@@ -6,15 +6,15 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import build, first_layers, is_kind, kinds, layer_count
+from planner.importers.huggingface.parts.basics import build, each, first_layers, is_kind, kinds, layer_count
 from planner.importers.huggingface.parts.latent import indexer_by_type, latent, own_indexer
-from planner.importers.huggingface.parts.networks import after_dense, dense, experts, several
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
 from planner.importers.huggingface.parts.softmax import fixed
 from planner.model import CompressedAttention, FeedForward, LatentAttention, MixtureOfExperts, Projection
 
 MLP_KINDS = ("dense", "sparse")
 _shared = several("n_shared_experts")
-_after_three = experts(shared=_shared, sparse=after_dense(default=3))
+_after_three = Experts(shared=_shared, sparse=after_dense(default=3))
 _three_dense = is_kind(kinds(first_layers("first_k_dense_replace", 3), "mlp_layer_types", MLP_KINDS), "sparse")
 _one_dense = is_kind(kinds(first_layers("first_k_dense_replace", 1), "mlp_layer_types", MLP_KINDS), "sparse")
 
@@ -43,7 +43,7 @@ def stream_head(config: Config) -> dict[str, Any]:
 
 def streams_of(*, mixes: bool) -> Any:
     """Return a reader of a layer's hyper-connections."""
-    return lambda config, index: config.derived("hc", lambda: hyper_connections(config, mixes=mixes))  # noqa: ARG005
+    return each(lambda config: config.derived("hc", lambda: hyper_connections(config, mixes=mixes)))
 
 
 # ---- DeepSeek-V4 -----------------------------------------------------------------------------------------------------
@@ -132,13 +132,13 @@ def _minicpm_values(config: Config) -> int:
 
 V2 = Family(
     attention=latent(),
-    ffn=experts(shared=_shared, shared_bias="mlp_bias", sparse=after_dense(), otherwise=dense(bias="mlp_bias")),
+    ffn=Experts(shared=_shared, shared_bias="mlp_bias", sparse=after_dense(), otherwise=dense(bias="mlp_bias")),
 )
 V3 = Family(attention=latent(), ffn=_after_three)
-V32 = Family(attention=latent(indexer=own_indexer), ffn=experts(shared=_shared, sparse=_three_dense))
+V32 = Family(attention=latent(indexer=own_indexer), ffn=Experts(shared=_shared, sparse=_three_dense))
 HY4 = Family(
     attention=latent(indexer=_hy4_index, more=fixed(sinks=True, output_gate="element")),
-    ffn=experts(shared=_shared, sparse=_one_dense),
+    ffn=Experts(shared=_shared, sparse=_one_dense),
     layer=streams_of(mixes=False),
     model=stream_head,
 )
@@ -151,10 +151,17 @@ FAMILIES: dict[str, Family] = {
     "mistral4": V2,
     "deepseek_v4": Family(
         attention=_v4_attention,
-        ffn=experts(shared=lambda config, index: config.integer("moe_intermediate_size"), shared_bias="mlp_bias"),
+        ffn=Experts(shared="moe_intermediate_size", shared_bias="mlp_bias"),
         layer=streams_of(mixes=True),
         model=stream_head,
-        ignored=("qk_rope_head_dim", "num_hash_layers", "mlp_layer_types", "compress_rope_theta", "expert_dtype", "n_shared_experts"),
+        ignored=(
+            "qk_rope_head_dim",
+            "num_hash_layers",
+            "mlp_layer_types",
+            "compress_rope_theta",
+            "expert_dtype",
+            "n_shared_experts",
+        ),
     ),
     "minicpm3": Family(attention=latent(values=_minicpm_values), ffn=dense(bias="mlp_bias"), tied=True),
     "youtu": Family(attention=latent(), ffn=dense(bias="mlp_bias")),
@@ -162,7 +169,7 @@ FAMILIES: dict[str, Family] = {
         attention=_longcat_attention,
         ffn=_longcat_ffn,
         norms=4,
-        layers=lambda config: layer_count(config),
+        layers=layer_count,
     ),
     "hy_v4": HY4,
     "hy_v4_vl_text": HY4,

@@ -7,8 +7,8 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, Family
-from planner.importers.huggingface.parts.basics import build, layer_count
-from planner.importers.huggingface.parts.networks import dense, experts
+from planner.importers.huggingface.parts.basics import build, each, layer_count
+from planner.importers.huggingface.parts.networks import Experts, dense
 from planner.importers.huggingface.parts.softmax import shared_out
 from planner.importers.huggingface.stack import group_layers
 from planner.model import (
@@ -101,7 +101,7 @@ T5_NAMES = {
 }
 T5 = Family(
     attention=_t5_attention,
-    ffn=lambda config, index: _t5_ffn(config),  # noqa: ARG005
+    ffn=each(_t5_ffn),
     layer=_t5_bias,
     model=_t5_encoder,
     layers=_t5_layers,
@@ -143,7 +143,7 @@ def _switch_encoder(config: Config) -> dict[str, Any]:
         for i in range(_stack(config, "num_layers"))
     ]
     config.raise_faults()
-    return {"encoder": Encoder(layers=group_layers(layers))}
+    return {"encoder": Encoder(layers=group_layers(layers), tables=_own_embeddings(config, 2))}
 
 
 # ---- BART, mBART, Pegasus, M2M-100, Marian, Whisper ------------------------------------------------------------------
@@ -209,12 +209,20 @@ def bart_encoder(
     return Encoder(layers=group_layers(layers), norms=norms, **more)
 
 
+def _own_embeddings(config: Config, copies: int) -> tuple[Table, ...]:
+    """Return the token embeddings that the sides have of their own where nothing is tied; else they are one."""
+    if config.flag("tie_word_embeddings", default=True):
+        return ()
+    rows, width = config.integer("vocab_size"), config.integer("hidden_size")
+    return tuple(Table(name=f"embed_tokens.{i}", rows=rows, width=width) for i in range(copies))
+
+
 def _positions(config: Config, extra: int) -> tuple[Table, ...]:
     rows = config.integer("max_position_embeddings") + extra
     return (Table(name="embed_positions", rows=rows, width=config.integer("hidden_size")),)
 
 
-def _bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool = False) -> Extra:
+def _bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool = False, copies: int = 2) -> Extra:
     """Return what stands outside the layers: learned positions, a norm of the embedding, a norm after the stack."""
 
     def read(config: Config) -> dict[str, Any]:
@@ -223,7 +231,9 @@ def _bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool
             "learned_positions": config.integer("max_position_embeddings") + extra,
             "other_parameters": 2 * config.integer("hidden_size") if embedding_norm else 0,
             "final_norm": final_norm,
-            "encoder": bart_encoder(config, norms=norms, tables=_positions(config, extra)),
+            "encoder": bart_encoder(
+                config, norms=norms, tables=(*_positions(config, extra), *_own_embeddings(config, copies))
+            ),
         }
 
     return read
@@ -231,19 +241,23 @@ def _bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool
 
 def _m2m_model(config: Config) -> dict[str, Any]:
     """M2M-100: positions are computed, not learned."""
-    return {"encoder": bart_encoder(config, norms=1)}
+    return {"encoder": bart_encoder(config, norms=1, tables=_own_embeddings(config, 2))}
 
 
 def _marian_model(config: Config) -> dict[str, Any]:
     """Marian: positions are computed but stored; the two sides may have vocabularies of their own."""
-    fields = _bart_model(extra=0, embedding_norm=False)(config)
-    return fields | {"final_norm": False}
+    shared = config.flag("share_encoder_decoder_embeddings", default=True)
+    fields = _bart_model(extra=0, embedding_norm=False, copies=2 if shared else 1)(config)
+    if not shared and config.flag("tie_word_embeddings", default=True):
+        own = Table(name="encoder.embed_tokens", rows=config.integer("vocab_size"), width=config.integer("hidden_size"))
+        fields["tables"] = (own,)
+    return fields
 
 
 def _nllb_ffn(side: str) -> Callable[[Config, int], Any]:
     """Return a reader: every n-th layer has experts, of which a token is sent to two."""
     width = f"{side}_ffn_dim"
-    routed = experts(width=width, gated=False, bias=True, router_bias="router_bias", chosen="top_k")
+    routed = Experts(width=width, gated=False, bias=True, router_bias="router_bias", chosen="top_k")
     plain = dense(kind="plain", bias=True, width=width)
 
     def read(config: Config, index: int) -> Any:
@@ -254,7 +268,7 @@ def _nllb_ffn(side: str) -> Callable[[Config, int], Any]:
 
 
 def _nllb_model(config: Config) -> dict[str, Any]:
-    return {"encoder": bart_encoder(config, norms=1, ffn=_nllb_ffn("encoder"))}
+    return {"encoder": bart_encoder(config, norms=1, ffn=_nllb_ffn("encoder"), tables=_own_embeddings(config, 2))}
 
 
 def _whisper_model(config: Config) -> dict[str, Any]:
@@ -277,7 +291,11 @@ def _whisper_model(config: Config) -> dict[str, Any]:
     return {"encoder": encoder, "learned_positions": positions, "max_position_embeddings": positions}
 
 
-BART_NAMES = {"hidden_size": "d_model", "num_attention_heads": "decoder_attention_heads", "num_hidden_layers": "decoder_layers"}
+BART_NAMES = {
+    "hidden_size": "d_model",
+    "num_attention_heads": "decoder_attention_heads",
+    "num_hidden_layers": "decoder_layers",
+}
 _IGNORED = ("num_hidden_layers", "static_position_embeddings", "normalize_before", "normalize_embedding")
 
 
@@ -306,7 +324,7 @@ FAMILIES: dict[str, Family] = {
     "mt5": T5,
     "umt5": Family(
         attention=_t5_attention,
-        ffn=lambda config, index: _t5_ffn(config),  # noqa: ARG005
+        ffn=each(_t5_ffn),
         layer=_everywhere,
         model=_t5_encoder,
         layers=_t5_layers,
@@ -316,7 +334,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "longt5": Family(
         attention=_t5_attention,
-        ffn=lambda config, index: _t5_ffn(config),  # noqa: ARG005
+        ffn=each(_t5_ffn),
         layer=_t5_bias,
         model=_t5_encoder,
         layers=_t5_layers,

@@ -45,7 +45,7 @@ class Family:
         Fields of this architecture that change nothing that is counted.
     text : str, optional
         The file describes several towers: the type of the text part where the part does not say it.
-    tie : {"top", "text", "either"}
+    tie : {"top", "text", "either", "never"}
         Where such a file says whether the embeddings are tied.
     """
 
@@ -61,4 +61,9 @@ class Family:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     text: str | None = None
-    tie: Literal["top", "text", "either"] = "top"
+    tie: Literal["top", "text", "either", "never"] = "top"
+
+
+def biased_head(config: Config) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader
+    """Return the fields of a model whose LM head has a bias."""
+    return {"lm_head_bias": True}

@@ -7,8 +7,8 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import every, kinds, layer_count
-from planner.importers.huggingface.parts.networks import dense, experts
+from planner.importers.huggingface.parts.basics import each, every, kinds, layer_count
+from planner.importers.huggingface.parts.networks import Experts, dense
 from planner.importers.huggingface.parts.recurrent import gated_recurrence
 from planner.importers.huggingface.parts.softmax import softmax, window_on
 from planner.model import Projection, Table
@@ -134,7 +134,7 @@ def _router_scales(config: Config, index: int) -> int:  # noqa: ARG001
 
 
 _gemma4_dense = dense(width=_gemma4_width)
-_gemma4_experts = experts(router_parameters=_router_scales)
+_gemma4_experts = Experts(router_parameters=_router_scales)
 
 
 def _gemma4_ffn(config: Config, index: int) -> Any:
@@ -155,7 +155,7 @@ def _gemma4_norms(config: Config, index: int) -> int:  # noqa: ARG001
 # ---- RecurrentGemma --------------------------------------------------------------------------------------------------
 
 _griffin_attention = softmax(
-    window=lambda config, index: config.optional("attention_window_size"),  # noqa: ARG005
+    window=each(lambda config: config.optional("attention_window_size")),
     bias="attention_bias",
     output_bias=True,
 )
@@ -200,9 +200,7 @@ GEMMA4 = Family(
 )
 
 FAMILIES: dict[str, Family] = {
-    "gemma": Family(
-        attention=softmax(bias="attention_bias", output_bias="attention_bias"), ffn=dense(), tied=True
-    ),
+    "gemma": Family(attention=softmax(bias="attention_bias", output_bias="attention_bias"), ffn=dense(), tied=True),
     "gemma2": GEMMA2,
     "vaultgemma": replace(GEMMA2, norms=2),
     "gemma3_text": GEMMA3,
@@ -224,7 +222,7 @@ FAMILIES: dict[str, Family] = {
     "gemma4_unified_text": GEMMA4,
     "recurrent_gemma": Family(
         attention=_griffin,
-        ffn=dense(bias=True, width=lambda config, index: max(config.integer("intermediate_size") // 2, 1)),  # noqa: ARG005
+        ffn=dense(bias=True, width=each(lambda config: max(config.integer("intermediate_size") // 2, 1))),
         tied=True,
     ),
 }

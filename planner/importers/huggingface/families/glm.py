@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
 from planner.importers.huggingface.parts.basics import first_layers, is_kind, kinds
 from planner.importers.huggingface.parts.latent import full_by_frequency, indexer_by_type, latent
-from planner.importers.huggingface.parts.networks import after_dense, dense, experts, several
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
 from planner.importers.huggingface.parts.softmax import softmax
-
-from planner.importers.huggingface.config import Config
 
 
 def _if_used(config: Config, index: int) -> str | None:  # noqa: ARG001 - the signature of every reader
@@ -29,12 +28,11 @@ FAMILIES: dict[str, Family] = {
         attention=softmax(bias="attention_bias"), ffn=dense(), norms=4, defaults={"attention_bias": True}
     ),
     "glm_ocr_text": Family(attention=softmax(bias="attention_bias"), ffn=dense(), norms=4),
-    "glm4_moe": Family(attention=_biased, ffn=experts(shared=_shared, sparse=after_dense(default=1))),
-    "glm4v_moe_text": Family(attention=_biased, ffn=experts(shared=_shared, sparse=after_dense(default=1))),
-    "glm4_moe_lite": Family(
-        attention=latent(), ffn=experts(shared=_shared, sparse=is_kind(_first_dense, "sparse"))
-    ),
+    "glm4_moe": Family(attention=_biased, ffn=Experts(shared=_shared, sparse=after_dense(default=1))),
+    "sarvam_moe": Family(attention=_biased, ffn=Experts(shared=_shared, sparse=after_dense(default=1))),
+    "glm4v_moe_text": Family(attention=_biased, ffn=Experts(shared=_shared, sparse=after_dense(default=1))),
+    "glm4_moe_lite": Family(attention=latent(), ffn=Experts(shared=_shared, sparse=is_kind(_first_dense, "sparse"))),
     "glm_moe_dsa": Family(
-        attention=latent(indexer=_own_index), ffn=experts(shared=_shared, sparse=is_kind(_first_three, "sparse"))
+        attention=latent(indexer=_own_index), ffn=Experts(shared=_shared, sparse=is_kind(_first_three, "sparse"))
     ),
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, Family
+from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, Family, biased_head
+from planner.importers.huggingface.parts.basics import each
 from planner.importers.huggingface.parts.networks import dense, four_times
 from planner.importers.huggingface.parts.softmax import softmax
-from planner.model import Projection
+from planner.model import Norm, Projection
 
 GPT2_NAMES = {
     "hidden_size": "n_embd",
@@ -22,10 +23,6 @@ def _learned(field: str = "max_position_embeddings", extra: int = 0) -> Any:
         return {"learned_positions": config.integer(field) + extra}
 
     return read
-
-
-def _lm_bias(config: Config) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader
-    return {"lm_head_bias": True}
 
 
 def _one_kv_head(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
@@ -48,9 +45,9 @@ def _falcon_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
 
 def _falcon_norms(config: Config, index: int) -> int:  # noqa: ARG001
     """Falcon: parallel halves share a norm, save in the new architecture, which has two unless told otherwise."""
-    if config.flag("new_decoder_architecture", default=False):
-        return config.integer("num_ln_in_parallel_attn", 2)
-    return 1 if config.flag("parallel_attn", default=True) else 2
+    new = config.flag("new_decoder_architecture", default=False)
+    beside = config.integer("num_ln_in_parallel_attn", 2 if new else 1)
+    return 2 if beside == 2 or not config.flag("parallel_attn", default=True) else 1  # noqa: PLR2004 - one for each half
 
 
 def _bloom(config: Config) -> dict[str, Any]:
@@ -88,9 +85,7 @@ def _opt(config: Config) -> dict[str, Any]:
     return fields
 
 
-def _opt_norm(config: Config) -> Any:
-    from planner.model import Norm
-
+def _opt_norm(config: Config) -> Norm:
     weighted = config.flag("layer_norm_elementwise_affine", default=True)
     return Norm(kind="layer_norm", weight=weighted, bias=weighted)
 
@@ -116,7 +111,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "openai-gpt": Family(
         attention=_all_biased,
-        ffn=dense(kind="plain", bias=True, width=lambda config, index: 4 * config.integer("hidden_size")),  # noqa: ARG005
+        ffn=dense(kind="plain", bias=True, width=each(lambda config: 4 * config.integer("hidden_size"))),
         norm=LAYER,
         model=lambda config: {"learned_positions": config.integer("max_position_embeddings"), "final_norm": False},
         tied=True,
@@ -143,15 +138,15 @@ FAMILIES: dict[str, Family] = {
         ffn=_inner,
         norm=LAYER,
         norms=1,
-        model=_lm_bias,
+        model=biased_head,
         aliases=GPT2_NAMES,
     ),
-    "codegen": Family(attention=softmax(), ffn=_inner, norm=LAYER, norms=1, model=_lm_bias, aliases=GPT2_NAMES),
+    "codegen": Family(attention=softmax(), ffn=_inner, norm=LAYER, norms=1, model=biased_head, aliases=GPT2_NAMES),
     "ctrl": Family(
         attention=_all_biased,
         ffn=dense(kind="plain", bias=True, width="dff"),
         norm=LAYER,
-        model=_lm_bias,
+        model=biased_head,
         tied=True,
         aliases=GPT2_NAMES,
     ),
@@ -165,7 +160,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "bloom": Family(
         attention=_all_biased,
-        ffn=dense(kind="plain", bias=True, width=lambda config, index: 4 * config.integer("hidden_size")),  # noqa: ARG005
+        ffn=dense(kind="plain", bias=True, width=each(lambda config: 4 * config.integer("hidden_size"))),
         norm=LAYER,
         model=_bloom,
         tied=True,
@@ -184,7 +179,7 @@ FAMILIES: dict[str, Family] = {
         attention=softmax(more=_mpt_heads),
         ffn=dense(
             kind="plain",
-            width=lambda config, index: int(config.real("expansion_ratio", 4) * config.integer("hidden_size")),  # noqa: ARG005
+            width=each(lambda config: int(config.real("expansion_ratio", 4) * config.integer("hidden_size"))),
         ),
         norm=LAYER_SCALE,
         model=_mpt,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, NO_WEIGHT, Family
-from planner.importers.huggingface.parts.basics import build, every, flag, kinds, layer_count
+from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, NO_WEIGHT, Family, biased_head
+from planner.importers.huggingface.parts.basics import build, each, every, flag, kinds, layer_count
 from planner.importers.huggingface.parts.networks import dense
 from planner.importers.huggingface.parts.softmax import (
     fixed,
@@ -82,6 +83,11 @@ def _adaptive_norm(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG00
     return {"projections": (into, back)}
 
 
+def _either(*fields: str) -> Callable[[Config, int], bool]:
+    """Return a fact that older and newer files state under different names."""
+    return each(lambda config: True in [config.flag(field, default=False) for field in fields])
+
+
 def cohere_norm(config: Config, index: int) -> str | None:  # noqa: ARG001
     """Cohere: norms of queries and keys have weights for each head."""
     return "full" if config.flag("use_qk_norm", default=False) else None
@@ -106,7 +112,6 @@ def _parallel_norms(config: Config, index: int) -> int:  # noqa: ARG001
 
 _olmo3 = kinds(every(4, other="sliding_attention"), known=SLIDING)
 _starcoder = softmax(window=window_everywhere, bias="use_bias", output_bias="use_bias")
-
 
 
 # ---- Llama 3.2 Vision ------------------------------------------------------------------------------------------------
@@ -172,8 +177,11 @@ FAMILIES: dict[str, Family] = {
     "seed_oss": Family(
         attention=softmax(bias="attention_bias", output_bias="attention_out_bias"), ffn=dense(bias="mlp_bias")
     ),
-    "internlm3": Family(attention=softmax(bias="qkv_bias", output_bias="bias"), ffn=dense(bias="bias")),
-    "hyperclovax": replace(LLAMA, norms=lambda config, index: 4 if flag(config, "use_post_norm") else 2),
+    "internlm3": Family(
+        attention=softmax(bias=_either("qkv_bias", "attention_bias"), output_bias=_either("bias", "attention_bias")),
+        ffn=dense(bias=_either("bias", "mlp_bias")),
+    ),
+    "hyperclovax": replace(LLAMA, norms=each(lambda config: 4 if flag(config, "use_post_norm") else 2)),
     "hunyuan_v1_dense": Family(
         attention=softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head"), ffn=dense()
     ),
@@ -221,7 +229,7 @@ FAMILIES: dict[str, Family] = {
         ffn=dense(kind="plain", bias=True),
         norm=LAYER,
         norms=1,
-        model=lambda config: {"lm_head_bias": True},  # noqa: ARG005 - the signature of every reader
+        model=biased_head,
     ),
     "phi3": Family(attention=softmax(window=window_everywhere), ffn=dense()),
     "stablelm": Family(
@@ -231,7 +239,11 @@ FAMILIES: dict[str, Family] = {
         norms=_parallel_norms,
     ),
     "starcoder2": Family(
-        attention=_starcoder, ffn=dense(kind="plain", bias="use_bias"), norm=LAYER, tied=True, defaults={"use_bias": True}
+        attention=_starcoder,
+        ffn=dense(kind="plain", bias="use_bias"),
+        norm=LAYER,
+        tied=True,
+        defaults={"use_bias": True},
     ),
     "persimmon": Family(
         attention=softmax(bias=True, output_bias=True, qk_norm=phi_norm, more=fixed(qk_norm_bias=True)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from planner.importers.huggingface.families.family import Family
 
 TEXT_TYPES = {
@@ -97,15 +99,26 @@ TEXT_TYPES = {
     "hy_v4_vl": "hy_v4_vl_text",
 }
 
-TIED_BY_TEXT = frozenset({"llama4", "kimi_vl", "internvl_chat", "deepseek_vl_v2"})
+TIED_BY_TEXT = frozenset(
+    {"llama4", "kimi_vl", "internvl_chat", "deepseek_vl_v2", "blip-2", "instructblip", "instructblipvideo"}
+)
 """Types whose text part alone says whether the embeddings are tied."""
 
 TIED_BY_EITHER = frozenset({"qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "minimax_m3_vl", "glm46v", "glmga"})
 """Types whose embeddings are tied if the whole or the text part says so."""
 
-FAMILIES: dict[str, Family] = {
-    name: Family(
-        text=text, tie="text" if name in TIED_BY_TEXT else "either" if name in TIED_BY_EITHER else "top"
-    )
-    for name, text in TEXT_TYPES.items()
-}
+NEVER_TIED = frozenset(
+    {"audioflamingo3", "mllama", "musicflamingo", "omniasr", "qwen2_audio", "vibevoice_asr", "voxtral"}
+)
+"""Types whose LM head is a matrix of its own, whatever the file says."""
+
+
+def _tie(name: str) -> Literal["top", "text", "either", "never"]:
+    if name in NEVER_TIED:
+        return "never"
+    if name in TIED_BY_TEXT:
+        return "text"
+    return "either" if name in TIED_BY_EITHER else "top"
+
+
+FAMILIES: dict[str, Family] = {name: Family(text=text, tie=_tie(name)) for name, text in TEXT_TYPES.items()}

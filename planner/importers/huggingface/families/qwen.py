@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import choose, every, kinds
-from planner.importers.huggingface.parts.networks import dense, experts, qwen_sparse
-from planner.importers.huggingface.parts.recurrent import gated_delta
-from planner.importers.huggingface.parts.softmax import after_first_full, fixed, softmax, window_if_used
-
 from planner.importers.huggingface.config import Config
+from planner.importers.huggingface.families.family import Family
+from planner.importers.huggingface.parts.basics import always, choose, every, kinds
+from planner.importers.huggingface.parts.networks import Experts, dense, qwen_sparse
+from planner.importers.huggingface.parts.recurrent import gated_delta
+from planner.importers.huggingface.parts.softmax import (
+    after_first_full,
+    fixed,
+    softmax,
+    window_everywhere,
+    window_if_used,
+)
 
 
 def _alternate_early(config: Config, index: int) -> str:
@@ -22,11 +27,14 @@ _window = window_if_used(kinds(after_first_full, known=SLIDING))
 _qwen2 = softmax(window=_window, bias=True)
 _qwen3 = softmax(window=_window, bias="attention_bias", output_bias="attention_bias", qk_norm="head")
 _hybrid = kinds(every("full_attention_interval", 4, other="linear_attention"))
-_gated = softmax(
-    bias="attention_bias", output_bias="attention_bias", qk_norm="head", more=fixed(output_gate="element")
-)
+_gated = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head", more=fixed(output_gate="element"))
 _next = choose(_hybrid, {"linear_attention": gated_delta, "full_attention": _gated}, "layer_types")
-_shared = experts(shared="shared_expert_intermediate_size", shared_gate=True, sparse=qwen_sparse)
+_shared = Experts(shared="shared_expert_intermediate_size", shared_gate=True, sparse=qwen_sparse)
+
+_whole = window_if_used(kinds(always("sliding_attention"), known=SLIDING))
+_moe = softmax(window=_whole, bias="attention_bias", output_bias="attention_bias", qk_norm="head")
+_omni = softmax(window=window_everywhere, bias="attention_bias", output_bias="attention_bias", qk_norm="head")
+_vl_moe = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head")
 
 QWEN2 = Family(attention=_qwen2, ffn=dense())
 QWEN3 = Family(attention=_qwen3, ffn=dense())
@@ -41,12 +49,12 @@ FAMILIES: dict[str, Family] = {
     ),
     "qwen3": QWEN3,
     "qwen3_vl_text": QWEN3,
-    "qwen3_moe": Family(attention=_qwen3, ffn=experts(sparse=qwen_sparse)),
-    "qwen3_vl_moe_text": Family(attention=_qwen3, ffn=experts(sparse=qwen_sparse)),
-    "qwen3_omni_moe_text": Family(attention=_qwen3, ffn=experts(sparse=qwen_sparse)),
+    "qwen3_moe": Family(attention=_moe, ffn=Experts(sparse=qwen_sparse)),
+    "qwen3_vl_moe_text": Family(attention=_vl_moe, ffn=Experts(sparse=qwen_sparse)),
+    "qwen3_omni_moe_text": Family(attention=_omni, ffn=Experts(sparse=qwen_sparse)),
     "qwen3_next": Family(attention=_next, ffn=_shared),
     "qwen3_5_text": Family(attention=_next, ffn=dense()),
     "qwen3_5_moe_text": Family(
-        attention=_next, ffn=experts(shared="shared_expert_intermediate_size", shared_gate=True)
+        attention=_next, ffn=Experts(shared="shared_expert_intermediate_size", shared_gate=True)
     ),
 }

@@ -7,7 +7,7 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, Family
 from planner.importers.huggingface.parts.networks import dense
-from planner.importers.huggingface.parts.recurrent import expanded, mamba, mamba2, matrix_lstm, rwkv
+from planner.importers.huggingface.parts.recurrent import Mamba2Reader, expanded, mamba, matrix_lstm, rwkv
 from planner.model import Projection
 
 
@@ -16,6 +16,11 @@ def _xlstm_width(config: Config, index: int) -> int:  # noqa: ARG001 - the signa
     multiple = config.integer("ffn_round_up_to_multiple_of", 64)
     width = int(config.real("ffn_proj_factor", 8 / 3) * config.integer("hidden_size"))
     return max(-(-width // multiple) * multiple, 1)
+
+
+def _xlstm_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+    """xLSTM: the norms of a layer have offsets where its projections have biases; the last norm has none."""
+    return {"other_parameters": 2 * config.integer("hidden_size") if config.flag("use_bias", default=False) else 0}
 
 
 def _rwkv_width(config: Config, index: int) -> int:  # noqa: ARG001
@@ -39,7 +44,7 @@ FAMILIES: dict[str, Family] = {
     "mamba": MAMBA,
     "falcon_mamba": MAMBA,
     "mamba2": Family(
-        attention=mamba2(
+        attention=Mamba2Reader(
             heads="num_heads",
             head_dim=expanded("num_heads", "head_dim", expand="expand"),
             groups="n_groups",
@@ -54,6 +59,7 @@ FAMILIES: dict[str, Family] = {
     "xlstm": Family(
         attention=matrix_lstm,
         ffn=dense(width=_xlstm_width, bias="use_bias"),
+        layer=_xlstm_layer,
         layers=_xlstm_layers,
         tied="never",
         aliases={"hidden_size": "embedding_dim", "num_hidden_layers": "num_blocks"},

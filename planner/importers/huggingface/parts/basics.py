@@ -28,6 +28,7 @@ Rule = Callable[[Config, int], str]
 Test = Callable[[Config, int], bool]
 
 B = TypeVar("B", bound=BaseModel)
+T = TypeVar("T")
 
 LEGACY_KINDS = {
     "mamba": "linear_attention",
@@ -68,7 +69,7 @@ def build(config: Config, kind: type[B], /, **fields: Any) -> B:
         If the block is impossible, with every fault found so far.
     """
     try:
-        return _built(kind, tuple(fields.items()))
+        block: B = _built(kind, tuple(fields.items()))
     except ValidationError as error:
         for detail in error.errors(include_url=False):
             field = ".".join(str(part) for part in detail["loc"]) or str(fields.get("kind", "layer"))
@@ -76,6 +77,7 @@ def build(config: Config, kind: type[B], /, **fields: Any) -> B:
             config.fault(field, str(reason))
         config.raise_faults()
         raise
+    return block
 
 
 def layer_count(config: Config, field: str = "num_hidden_layers") -> int:
@@ -163,7 +165,12 @@ def choose(kind_of: Rule, readers: dict[str, Callable[[Config, int], Any]], fiel
     return read
 
 
-def nothing(config: Config, index: int) -> None:  # noqa: ARG001 - the signature of every reader
+def each(function: Callable[[Config], T]) -> Callable[[Config, int], T]:
+    """Return a reader that gives the same for every layer."""
+    return lambda config, index: function(config)  # noqa: ARG005 - the signature of every reader
+
+
+def nothing(config: Config, index: int) -> None:
     """Read no block."""
 
 
@@ -182,6 +189,7 @@ __all__ = [
     "build",
     "choose",
     "count",
+    "each",
     "every",
     "first_layers",
     "flag",

@@ -64,9 +64,7 @@ def latent(
 
 def own_indexer(config: Config, index: int) -> Indexer:  # noqa: ARG001 - the signature of every reader
     """Read the indexer of DeepSeek-V3.2."""
-    return build(
-        config, Indexer, num_heads=config.integer("index_n_heads"), head_dim=config.integer("index_head_dim")
-    )
+    return build(config, Indexer, num_heads=config.integer("index_n_heads"), head_dim=config.integer("index_head_dim"))
 
 
 def indexer_by_type(kind_of: Rule) -> Callable[[Config, int], Indexer | None]:

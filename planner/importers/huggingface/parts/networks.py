@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.parts.basics import Fact, FeedForwardReader, Test, build, count, flag, layer_count
@@ -34,62 +35,63 @@ def four_times(field: str) -> Callable[[Config, int], int]:
     return read
 
 
-def experts(  # noqa: PLR0913 - one named fact of the architecture each
-    *,
-    number: str = "num_experts",
-    chosen: str = "num_experts_per_tok",
-    width: str = "moe_intermediate_size",
-    gated: bool = True,
-    bias: Fact = False,
-    router_bias: Fact = False,
-    router_parameters: Fact = None,
-    shared: Fact = None,
-    shared_bias: Fact = False,
-    shared_gate: Fact = False,
-    latent: Fact = None,
-    sparse: Test | None = None,
-    otherwise: FeedForwardReader | None = None,
-) -> FeedForwardReader:
-    """Return a reader of a mixture of experts.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """A reader of a mixture of experts: its fields are the facts of the architecture.
 
-    Parameters
+    Attributes
     ----------
     number, chosen, width : str
         The fields that state the experts, those that a token is sent to, and their width.
-    gated, bias, router_bias, router_parameters, shared, shared_bias, shared_gate, latent : Fact
+    gated, bias, router_bias, router_parameters, shared, shared_bias, shared_gate, latent, latent_bias : Fact
         See `planner.model.MixtureOfExperts`; `shared` is the width of the shared experts together.
     sparse : callable, optional
         Whether a layer has experts; every one where not given.
-    otherwise : callable, optional
+    otherwise : callable
         Reads the network of the other layers.
     """
-    dense_reader = otherwise or dense()
 
-    def read(config: Config, index: int) -> object:
-        if sparse is not None and not sparse(config, index):
-            return dense_reader(config, index)
-        total, top = config.integer(number), config.integer(chosen)
+    number: str = "num_experts"
+    chosen: str = "num_experts_per_tok"
+    width: str = "moe_intermediate_size"
+    gated: bool = True
+    bias: Fact = False
+    router_bias: Fact = False
+    router_parameters: Fact = None
+    shared: Fact = None
+    shared_bias: Fact = False
+    shared_gate: Fact = False
+    latent: Fact = None
+    latent_bias: Fact = False
+    sparse: Test | None = None
+    otherwise: FeedForwardReader = dense()
+
+    def __call__(self, config: Config, index: int) -> Any:
+        """Read one layer's network."""
+        if self.sparse is not None and not self.sparse(config, index):
+            return self.otherwise(config, index)
+        total, top = config.integer(self.number), config.integer(self.chosen)
         if top > total:
-            config.fault(chosen, f"{top} is more than the {total} experts")
+            config.fault(self.chosen, f"{top} is more than the {total} experts")
             top = total
+        shared = count(config, self.shared, index) or None
         return build(
             config,
             MixtureOfExperts,
             kind="moe",
             num_experts=total,
             num_experts_per_tok=top,
-            moe_intermediate_size=config.integer(width),
-            gated=gated,
-            expert_bias=flag(config, bias),
-            router_bias=flag(config, router_bias),
-            router_parameters=count(config, router_parameters, index) or 0,
-            shared_intermediate_size=count(config, shared, index) or None,
-            shared_bias=flag(config, shared_bias),
-            shared_gate=flag(config, shared_gate) and bool(count(config, shared, index)),
-            latent_size=count(config, latent, index) or None,
+            moe_intermediate_size=config.integer(self.width),
+            gated=self.gated,
+            expert_bias=flag(config, self.bias),
+            router_bias=flag(config, self.router_bias),
+            router_parameters=count(config, self.router_parameters, index) or 0,
+            shared_intermediate_size=shared,
+            shared_bias=flag(config, self.shared_bias),
+            shared_gate=flag(config, self.shared_gate) and shared is not None,
+            latent_size=count(config, self.latent, index) or None,
+            latent_bias=flag(config, self.latent_bias),
         )
-
-    return read
 
 
 def several(number: str, width: str = "moe_intermediate_size", default: int = 0) -> Callable[[Config, int], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.parts.basics import Fact, build, count, flag
@@ -47,7 +48,9 @@ def time_step_rank(config: Config, field: str) -> int:
     return config.integer(field)
 
 
-def mamba(prefix: str = "", *, inner_norms: bool = False, bias: Fact = "use_bias", heads: Fact = 1) -> Callable[[Config, int], Mamba]:
+def mamba(
+    prefix: str = "", *, inner_norms: bool = False, bias: Fact = "use_bias", heads: Fact = 1
+) -> Callable[[Config, int], Mamba]:
     """Return a reader of Mamba, under the field names of Mamba or, with the prefix ``mamba_``, of Jamba."""
     names = ("mamba_expand", "mamba_d_state", "mamba_d_conv", "mamba_dt_rank", "mamba_conv_bias")
     plain = ("expand", "state_size", "conv_kernel", "time_step_rank", "use_conv_bias")
@@ -71,35 +74,46 @@ def mamba(prefix: str = "", *, inner_norms: bool = False, bias: Fact = "use_bias
     return read
 
 
-def mamba2(
-    *,
-    heads: str = "mamba_n_heads",
-    head_dim: Callable[[Config], int],
-    groups: str = "mamba_n_groups",
-    state: str = "mamba_d_state",
-    kernel: str = "mamba_d_conv",
-    conv_bias: Fact = "mamba_conv_bias",
-    bias: Fact = "mamba_proj_bias",
-    gated_norm: Fact = True,
-) -> Callable[[Config, int], Mamba2]:
-    """Return a reader of Mamba-2."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mamba2Reader:
+    """A reader of Mamba-2: the names of its fields, and what is a fact of the architecture.
 
-    def read(config: Config, index: int) -> Mamba2:  # noqa: ARG001
+    Attributes
+    ----------
+    head_dim : callable
+        Returns the channels of a head.
+    heads, groups, state, kernel : str
+        The fields that state them.
+    conv_bias, bias, output_bias, gated_norm : Fact
+        See `planner.model.Mamba2`.
+    """
+
+    head_dim: Callable[[Config], int]
+    heads: str = "mamba_n_heads"
+    groups: str = "mamba_n_groups"
+    state: str = "mamba_d_state"
+    kernel: str = "mamba_d_conv"
+    conv_bias: Fact = "mamba_conv_bias"
+    bias: Fact = "mamba_proj_bias"
+    output_bias: Fact = None
+    gated_norm: Fact = True
+
+    def __call__(self, config: Config, index: int) -> Mamba2:  # noqa: ARG002 - the signature of every reader
+        """Read one layer's mixer."""
         return build(
             config,
             Mamba2,
             kind="mamba2",
-            num_heads=config.integer(heads),
-            head_dim=head_dim(config),
-            n_groups=config.integer(groups),
-            state_size=config.integer(state),
-            conv_kernel=config.integer(kernel),
-            conv_bias=flag(config, conv_bias),
-            bias=flag(config, bias),
-            gated_norm=flag(config, gated_norm),
+            num_heads=config.integer(self.heads),
+            head_dim=self.head_dim(config),
+            n_groups=config.integer(self.groups),
+            state_size=config.integer(self.state),
+            conv_kernel=config.integer(self.kernel),
+            conv_bias=flag(config, self.conv_bias),
+            bias=flag(config, self.bias),
+            output_bias=None if self.output_bias is None else flag(config, self.output_bias),
+            gated_norm=flag(config, self.gated_norm),
         )
-
-    return read
 
 
 def expanded(
@@ -141,9 +155,7 @@ def gated_recurrence(config: Config, index: int) -> GatedRecurrence:  # noqa: AR
     )
 
 
-def kimi_delta(
-    heads: str, dim: str, kernel: str, *, low_rank: bool = True
-) -> Callable[[Config, int], DeltaAttention]:
+def kimi_delta(heads: str, dim: str, kernel: str, *, low_rank: bool = True) -> Callable[[Config, int], DeltaAttention]:
     """Return a reader of Kimi Delta Attention; its decay and its gate are low-rank, or projected in one step."""
 
     def read(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
