@@ -167,7 +167,7 @@ def validate(kind: type[M], data: Mapping[str, Any], where: str) -> M:
 
 
 def _fault(detail: Any, kind: type[BaseModel]) -> str:
-    location = [str(part) for part in detail["loc"]]
+    location = [str(part) for part in detail["loc"] if part not in ("one", "several")]
     field = ".".join(location) or "file"
     value = detail.get("input")
     shown = repr(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
@@ -218,8 +218,15 @@ def _find(name: str, folder: str, noun: str) -> Path:
     raise InputError(f"{name}: unknown {noun}, {hint or f'the catalogue is listed by `planner {folder}`'}")
 
 
-def load_model(name: str) -> Model:
+def load_model(name: str, *, assume: str | None = None) -> Model:
     """Return a model: by its name in the catalogue, from a YAML file, or from a Hugging Face config or its folder.
+
+    Parameters
+    ----------
+    name : str
+        A name, or the path of a file or folder.
+    assume : str, optional
+        How to read a Hugging Face config of a ``model_type`` that is not known.
 
     Raises
     ------
@@ -232,7 +239,7 @@ def load_model(name: str) -> Model:
         from planner.importers.huggingface import read_config  # noqa: PLC0415 - not needed for catalogue entries
 
         label = path.parent.name if path.name == CONFIG_NAME and path.parent.name else path.stem
-        return read_config(data, name=label, where=str(path))
+        return read_config(data, name=label, where=str(path), assume=assume)
     return validate(Model, data, str(path))
 
 

@@ -9,7 +9,7 @@ import click
 
 from planner import catalogue, records
 from planner.cli import words
-from planner.cli.options import hardware_option, output_options, precision_options, step_options
+from planner.cli.options import assume_option, hardware_option, output_options, precision_options, step_options
 from planner.cli.output import Result, emit
 from planner.cli.tables import new_table
 from planner.scenario import choose_precision, default_lengths, warnings
@@ -27,6 +27,7 @@ SIDE_BY_SIDE = ("int8", "bf16", "fp32")
 @click.argument("model")
 @hardware_option
 @step_options
+@assume_option
 @precision_options
 @output_options
 def command(**options: Any) -> None:
@@ -34,7 +35,7 @@ def command(**options: Any) -> None:
 
     MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. Times are bounds at datasheet rates.
     """
-    model = catalogue.load_model(options["model"])
+    model = catalogue.load_model(options["model"], assume=options["assume"])
     hardware = catalogue.load_hardware(options["hardware_name"])
     phase = Phase(options["phase"])
     context, new_tokens = default_lengths(phase, options["context"], options["new_tokens"])
