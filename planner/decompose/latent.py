@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.decompose.attention import index, index_scores
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
@@ -14,6 +14,9 @@ from planner.op import Attention, Axis, FullSpan, IndexMatmul, Matmul, Op, Selec
 from planner.precision import Role
 from planner.units import Numeric
 from planner.workload import Step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LATENT = Axis("latent", 1)
 """The one head that latent attention keeps in its cache, shared by all query heads."""
