@@ -12,19 +12,37 @@ from planner.units import Format, Numeric
 
 
 def stored_bytes(tensor: Tensor | Vector, precision: Precision) -> float:
-    """Return the bytes of a stored tensor: matrices in the format of their role, biases and vectors in 16 or 32 bits [B]."""
+    """Return the bytes of a stored tensor: matrices and vectors in the format of their role, biases in 16 or 32 bits [B]."""
+    if isinstance(tensor, Vector):
+        return tensor.parameters * precision.vector_scheme(tensor.role, tensor.name).weights.bytes_per_element
+    scheme = precision.scheme(tensor.role, tensor.name)
     matrix = tensor.matrix_elements
     plain = tensor.parameters - matrix
-    scheme = precision.scheme(tensor.role)
     return matrix * scheme.weights.bytes_per_element + plain * precision.base.weights.bytes_per_element
 
 
 def weight_bytes(model: Model, precision: Precision) -> Mapping[Role, float]:
-    """Return the bytes of the weights of a model, by tensor class [B]."""
+    """Return the bytes of the weights that serve a model, by tensor class [B]: neither vision nor multi-token prediction."""
     parts: dict[Role, float] = {}
     for tensor, count in model.stored_tensors:
         parts[tensor.role] = parts.get(tensor.role, 0.0) + count * stored_bytes(tensor, precision)
     return parts
+
+
+MTP, VISION = "mtp", "vision"
+"""What a checkpoint holds beside the text model's tensor classes."""
+
+
+def checkpoint_bytes(model: Model, precision: Precision) -> Mapping[str, float]:
+    """Return the bytes that a checkpoint of a model takes, by tensor class [B].
+
+    Beside the weights that serve the text model it holds modules for multi-token prediction, and towers and projectors for
+    pictures and sound, which stay in 16 bits.
+    """
+    parts: dict[str, float] = {str(role): size for role, size in weight_bytes(model, precision).items()}
+    extra = sum(count * stored_bytes(tensor, precision) for tensor, count in model.mtp_tensors())
+    seen = (model.vision_parameters or 0) * precision.base.weights.bytes_per_element
+    return parts | {name: size for name, size in ((MTP, extra), (VISION, seen)) if size}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from planner.hardware import Hardware
-from planner.memory import sequence_bytes, weight_bytes
+from planner.memory import checkpoint_bytes, sequence_bytes, weight_bytes
 from planner.model import Model
 from planner.precision import Precision, policy
+from planner.units import gigabytes
 from planner.workload import Phase, Step
 
 DEFAULT_TOKENS = 4096
@@ -26,10 +27,7 @@ def choose_precision(
     """
     if name is not None:
         return policy(name, experts=experts, kv=kv)
-    stored = model.quantization
-    if experts is not None:
-        return policy(stored.linear, experts=experts, kv=kv, unquantized=stored.precision(kv).unquantized)
-    return stored.precision(kv)
+    return model.quantization.precision(kv, experts=experts)
 
 
 def default_lengths(phase: Phase, context: int | None, new_tokens: int | None) -> tuple[int, int]:
@@ -61,6 +59,24 @@ def warnings(model: Model, hardware: Hardware, step: Step, precision: Precision)
     return tuple(found)
 
 
+DISAGREEMENT = 0.01
+"""Stored bytes further than this from the arithmetic are told."""
+
+
+def checkpoint_warning(model: Model) -> str | None:
+    """Return in words that the files of a checkpoint and the arithmetic on its description disagree; None if they do not."""
+    if model.checkpoint is None:
+        return None
+    computed = sum(checkpoint_bytes(model, model.quantization.precision("bf16")).values())
+    stored = model.checkpoint.bytes
+    if abs(stored - computed) <= DISAGREEMENT * stored:
+        return None
+    return (
+        f"{model.name} stores {gigabytes(stored)} ({model.checkpoint.source}), arithmetic on its description gives "
+        f"{gigabytes(computed)}: check both"
+    )
+
+
 def model_warnings(model: Model) -> tuple[str, ...]:
     """Return what is unusual about a model, in words."""
     found = list(model.notes)
@@ -68,4 +84,4 @@ def model_warnings(model: Model) -> tuple[str, ...]:
         found.append(f"{model.name} has {model.parameters / TRILLION:.2f} trillion parameters, check the file")
     if model.published_parameters and model.parameters != model.published_parameters:
         found.append(f"{model.name} counts {model.parameters} parameters, {model.published_parameters} are published")
-    return tuple(found)
+    return (*found, *filter(None, [checkpoint_warning(model)]))

@@ -110,6 +110,15 @@ def _split(value: str | float, example: str) -> tuple[float, str]:
     return float(quantity), quantity.units
 
 
+def gigabytes(size: float) -> str:
+    """Return a size in words, for messages.
+
+    >>> gigabytes(16_060_522_496)
+    '16.06 GB'
+    """
+    return f"{size / 1e9:.2f} GB"
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """How a tensor is stored: bits of an element, and scales shared by a block of elements.
@@ -118,18 +127,18 @@ class Format:
     ----------
     name : str
         Name in YAML, JSON and reports.
-    bits : int
-        Bits of one element.
+    bits : float
+        Bits of one element; a fraction where a tensor mixes formats.
     block : int
         Elements that share one scale; 0 where scales are per tensor or channel, and too small to count.
-    scale_bits : int
+    scale_bits : float
         Bits of the scale (and zero-point) of one block.
     """
 
     name: str
-    bits: int
+    bits: float
     block: int = 0
-    scale_bits: int = 0
+    scale_bits: float = 0
 
     @property
     def bytes_per_element(self) -> float:

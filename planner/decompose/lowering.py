@@ -67,7 +67,7 @@ class Lowering:
             outer=tensor.outer,
             copies=tensor.copies,
             touched=touched,
-            scheme=self.precision.scheme(tensor.role),
+            scheme=self.precision.scheme(tensor.role, tensor.name),
         )
 
     def elementwise(
@@ -94,7 +94,7 @@ class Lowering:
 
     def lookup(self, name: str, width: int) -> Lookup:
         """Return a look-up of a row of a table for each token."""
-        scheme = self.precision.scheme(Role.EMBEDDING)
+        scheme = self.precision.scheme(Role.EMBEDDING, name)
         return Lookup(name=name, group=self.group, rows=self.step.tokens, width=width, scheme=scheme)
 
 

@@ -23,12 +23,25 @@ from planner.model.attention import (
     SoftmaxAttention,
 )
 from planner.model.feedforward import FeedForward, FeedForwardBlock, MixtureOfExperts
-from planner.model.stack import Encoder, LayerGroup, LayerKind, Model, Norm, Quantization, Table
+from planner.model.quantization import Quantization, Stored, StoredPart
+from planner.model.stack import (
+    Checkpoint,
+    ClassBytes,
+    Encoder,
+    LayerGroup,
+    LayerKind,
+    Model,
+    MultiTokenPrediction,
+    Norm,
+    Table,
+)
 from planner.model.tensor import Projection, Tensor, Vector
 
 __all__ = [
     "AttentionBlock",
     "Cache",
+    "Checkpoint",
+    "ClassBytes",
     "CompressedAttention",
     "CrossAttention",
     "DeltaAttention",
@@ -46,6 +59,7 @@ __all__ = [
     "MatrixLstm",
     "MixtureOfExperts",
     "Model",
+    "MultiTokenPrediction",
     "Norm",
     "Projection",
     "Quantization",
@@ -53,6 +67,8 @@ __all__ = [
     "Rwkv",
     "ShortConvolution",
     "SoftmaxAttention",
+    "Stored",
+    "StoredPart",
     "Table",
     "Tensor",
     "Vector",

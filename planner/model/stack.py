@@ -11,9 +11,10 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from planner.model.attention import AnyAttention, AttentionBlock
 from planner.model.feedforward import AnyFeedForward, FeedForwardBlock
+from planner.model.quantization import Quantization
 from planner.model.tensor import Count, CountOrZero, Description, Flag, Projection, Tensor, Vector
 from planner.op import Axis, FullSpan
-from planner.precision import NEVER_QUANTIZED, Precision, Role, policy
+from planner.precision import Role
 
 MAX_LAYERS = 10_000
 """More layers than this are a slip in the file; the deepest models served have a few hundred."""
@@ -32,28 +33,6 @@ class Norm(Description):
     def parameters_per_element(self) -> int:
         """Parameters for each element normalised: 0, 1 or 2."""
         return self.weight + self.bias
-
-
-class Quantization(Description):
-    """How the checkpoint stores its weights. Precision names are those of `--precision`."""
-
-    linear: str = "bf16"
-    """Dense linear layers."""
-    experts: str | None = None
-    """Routed experts, where they differ."""
-    unquantized: tuple[Role, ...] = ()
-    """Further tensor classes that stay in 16 bits, beside embeddings, LM head, routers, norms and state."""
-    source: str = ""
-    """Where this is written down."""
-
-    @model_validator(mode="after")
-    def _check(self) -> Quantization:
-        self.precision("bf16")
-        return self
-
-    def precision(self, kv: str) -> Precision:
-        """Return the policy that runs the checkpoint as stored."""
-        return policy(self.linear, experts=self.experts, kv=kv, unquantized=NEVER_QUANTIZED | set(self.unquantized))
 
 
 def _number(value: object) -> str:
@@ -241,6 +220,44 @@ class Encoder(Description):
         return (*((tensor, 1) for tensor in outer), *inner)
 
 
+class MultiTokenPrediction(Description):
+    """Modules that predict tokens beyond the next one: stored with the checkpoint, loaded for speculative decoding alone.
+
+    Their parameters are not among the model's.
+    """
+
+    layers: Annotated[tuple[LayerGroup, ...], Field(min_length=1)]
+    """Their layers, all modules together."""
+    projections: Annotated[int, Field(strict=True, ge=0, le=1000)] = 1
+    """Matrices that join the hidden state and the embedding of the next token: twice the hidden size to once."""
+    norms: Annotated[int, Field(strict=True, ge=0, le=1000)] = 3
+    """Norms of the hidden width outside their layers."""
+    embeddings: Annotated[int, Field(strict=True, ge=0, le=1000)] = 0
+    """Stored copies of the token embedding."""
+    heads: Annotated[int, Field(strict=True, ge=0, le=1000)] = 0
+    """Stored copies of the LM head."""
+
+
+class ClassBytes(Description):
+    """What one class of tensors takes in the files of a checkpoint."""
+
+    of: Annotated[str, Field(min_length=1)]
+    """A tensor class, `mtp`, `vision`, or `other`."""
+    bytes: Annotated[int, Field(strict=True, ge=0)]
+    """Bytes [B]."""
+
+
+class Checkpoint(Description):
+    """What the files of a checkpoint take, read from them."""
+
+    bytes: Annotated[int, Field(strict=True, ge=0)]
+    """All tensors together [B]."""
+    by_class: tuple[ClassBytes, ...] = ()
+    """The same by tensor class [B], where the files say it."""
+    source: str = ""
+    """Where this was read."""
+
+
 class Model(Description):
     """A transformer language model."""
 
@@ -282,6 +299,10 @@ class Model(Description):
     """The encoder of an encoder-decoder."""
     quantization: Quantization = Quantization()
     """How the checkpoint stores its weights."""
+    mtp: MultiTokenPrediction | None = None
+    """Modules for multi-token prediction that the checkpoint holds beside the model."""
+    checkpoint: Checkpoint | None = None
+    """What the checkpoint's files take, where they were at hand."""
     vision_parameters: Annotated[int, Field(strict=True, ge=0)] | None = None
     """Parameters of towers and projectors that are not part of the text model; null where not known."""
     notes: tuple[str, ...] = ()
@@ -345,6 +366,29 @@ class Model(Description):
         inner = ((tensor, kind.count) for kind in self.layer_kinds for tensor in kind.tensors(self))
         encoder = self.encoder.tensors(self.hidden_size, self.norm) if self.encoder else ()
         return (*outer, *inner, *encoder)
+
+    def mtp_tensors(self) -> tuple[tuple[Tensor | Vector, int], ...]:
+        """Return the weights for multi-token prediction, each with its number."""
+        if self.mtp is None:
+            return ()
+        hidden = self.hidden_size
+        width = self.mtp.norms * hidden * self.norm.parameters_per_element
+        joined = Tensor("mtp.proj", Role.EMBEDDING, Axis("hidden", 2 * hidden), (Axis("hidden", hidden),))
+        found: list[tuple[Tensor | Vector, int]] = [
+            (joined, self.mtp.projections),
+            (Vector("mtp.norms", Role.NORM, width), 1),
+            (self.embedding, self.mtp.embeddings),
+            (self.lm_head, self.mtp.heads),
+        ]
+        for group in self.mtp.layers:
+            for layer, count in group.kinds():
+                found += [(tensor, count) for tensor in layer_tensors(layer, hidden, self.norm)]
+        return tuple(pair for pair in found if pair[1])
+
+    @property
+    def mtp_parameters(self) -> int:
+        """Parameters for multi-token prediction: stored, but not among `parameters`."""
+        return sum(count * tensor.parameters for tensor, count in self.mtp_tensors())
 
     @cached_property
     def parameters(self) -> int:

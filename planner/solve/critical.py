@@ -82,9 +82,7 @@ def solve_ops(question: Question) -> tuple[OpAnswer, ...]:
 
     found = roots(excess, len(ratings))
     far = question.at(LARGEST_BATCH).ops
-    return tuple(
-        _op_answer(question, index, root, far[index]) for index, root in enumerate(found.tolist())
-    )
+    return tuple(_op_answer(question, index, root, far[index]) for index, root in enumerate(found.tolist()))
 
 
 def _op_excess(rating: Rating, position: int, count: int) -> float:
@@ -98,9 +96,7 @@ def _op_excess(rating: Rating, position: int, count: int) -> float:
 def _op_answer(question: Question, index: int, root: float, far: Rating) -> OpAnswer:
     op = far.op
     if math.isnan(root):
-        return OpAnswer(
-            name=op.name, group=op.group, critical_batch=None, critical_tokens=None, reason=_op_reason(far)
-        )
+        return OpAnswer(name=op.name, group=op.group, critical_batch=None, critical_tokens=None, reason=_op_reason(far))
     batch = smallest_batch(lambda b: _op_excess(question.at(b).ops[index], 0, 1))
     tokens = root * question.new_tokens
     reason = ANY_BATCH if batch == 1 else ""
@@ -128,7 +124,9 @@ def _what_it_does(op: Op, rating: Rating) -> str:
     if isinstance(op, Matmul):
         rows = float(op.rows) * op.count
         moved, done = float(rating.activation_bytes) / rows, float(rating.flops) / rows
-        return f"{op.name} moves {moved:,.0f} B of activations per row and does {_flop(done)} with them, weights left out"
+        return (
+            f"{op.name} moves {moved:,.0f} B of activations per row and does {_flop(done)} with them, weights left out"
+        )
     return f"{op.name} moves {rating.memory_bytes:,.0f} B and does {_flop(float(rating.flops))}"
 
 
@@ -161,7 +159,9 @@ def solve_step(question: Question) -> StepAnswer:
     """Find the critical batch of a step, and the context beyond which there is none."""
     far = question.at(LARGEST_BATCH)
     if far.compute_s is None or far.memory_s is None:
-        note = next((r.rate.note for r in far.ops if not r.is_rated and r.rate.note), "the chip's bandwidth is not known")
+        note = next(
+            (r.rate.note for r in far.ops if not r.is_rated and r.rate.note), "the chip's bandwidth is not known"
+        )
         return StepAnswer(
             critical_batch=None,
             max_context_compute_bound=None,
@@ -208,6 +208,7 @@ def longest_context(question: Question) -> tuple[int | None, str]:
     With a batch without end only what each sequence adds matters. Contexts are scanned on a grid that doubles, together, and the last
     interval in which the answer turns is searched by halving.
     """
+
     def spare(contexts: Floats) -> Floats:
         return np.asarray(_spare(question.at(LARGEST_BATCH, contexts)))
 

@@ -13,11 +13,13 @@ from planner.importers.huggingface.benign import BENIGN, HARMLESS_IF_FALSE
 from planner.importers.huggingface.class_defaults import class_defaults
 from planner.importers.huggingface.config import CORE, SYNONYMS, Config
 from planner.importers.huggingface.families import Family
+from planner.importers.huggingface.mtp import read_mtp
 from planner.importers.huggingface.parts.basics import build
-from planner.importers.huggingface.quantization import UnknownQuantizationError, read_quantization
+from planner.importers.huggingface.quantization import find_block, read_quantization
+from planner.importers.huggingface.schemes import UnknownQuantizationError
 from planner.importers.huggingface.select import Selection, select
 from planner.importers.huggingface.stack import group_layers
-from planner.model import LayerGroup, Model, Quantization
+from planner.model import LayerGroup, Model
 
 
 def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str | None = None) -> Model:
@@ -67,7 +69,7 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
         defaults={**class_defaults(chosen.model_type), **family.defaults},
         is_part=bool(chosen.prefix),
     )
-    stored = _quantization(data, config)
+    config.get("quantization_config")
     hidden_size, vocab_size = config.integer("hidden_size"), config.integer("vocab_size")
     layers = read_layers(config, family)
     fields: dict[str, Any] = {
@@ -92,13 +94,12 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
             name=name,
             source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
             layers=group_layers(layers),
-            quantization=stored,
             notes=(*chosen.notes, *_notes(config, chosen, strange)),
             **fields,
         )
     except ValidationError as error:
         raise CatalogueError(where, [_fault(detail) for detail in error.errors(include_url=False)]) from None
-    return model, strange
+    return _with_storage(model, data, chosen, where), strange
 
 
 def read_layers(config: Config, family: Family) -> list[LayerGroup]:
@@ -114,14 +115,14 @@ def read_layers(config: Config, family: Family) -> list[LayerGroup]:
     return layers
 
 
-def _quantization(data: Mapping[str, Any], config: Config) -> Quantization:
-    """Read how the weights are stored: the whole file says it, or the part."""
-    block = config.get("quantization_config") or data.get("quantization_config")
+def _with_storage(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:
+    """Return the model with how its checkpoint is stored, and what it holds beside the model."""
     try:
-        return read_quantization(block)
+        quantization, notes = read_quantization(find_block(chosen.part) or find_block(data), model)
     except UnknownQuantizationError as error:
-        config.fault("quantization_config", str(error))
-        return Quantization()
+        raise CatalogueError(where, [f"quantization_config: {error}"]) from None
+    mtp, more = read_mtp(chosen.part, chosen.model_type, model)
+    return model.model_copy(update={"quantization": quantization, "mtp": mtp, "notes": (*model.notes, *notes, *more)})
 
 
 def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
