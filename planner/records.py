@@ -10,6 +10,7 @@ from planner.model import Model
 from planner.op import Kind
 from planner.precision import Precision
 from planner.roofline import Rating
+from planner.scenario import hardware_gaps
 from planner.step import StepRating
 
 Record = dict[str, Any]
@@ -155,4 +156,5 @@ def hardware_record(name: str, chip: Hardware) -> Record:
             for path, figure in chip.figures()
         },
         "notes": list(chip.notes),
+        "gaps": list(hardware_gaps(chip)),
     }

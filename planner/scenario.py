@@ -77,6 +77,31 @@ def checkpoint_warning(model: Model) -> str | None:
     )
 
 
+GAPS = ("bf16", "fp8", "int8")
+"""Arithmetic that plans ask for."""
+
+
+def hardware_gaps(hardware: Hardware) -> tuple[str, ...]:
+    """Return what cannot be computed for a chip, because a figure is not known, in words."""
+    name, found = hardware.name, []
+    missing = [arithmetic for arithmetic in GAPS if hardware.rate(arithmetic).flops_per_s is None]
+    if missing:
+        found.append(
+            f"{name} has no known peak for {', '.join(missing)}: compute times and critical batches cannot be computed"
+        )
+    if hardware.memory.plannable_bytes is None:
+        found.append(f"{name} has no known memory capacity: what fits cannot be computed")
+    if hardware.memory.bandwidth.value is None:
+        found.append(f"{name} has no known memory bandwidth: memory times cannot be computed")
+    if hardware.links.scale_up is None or hardware.links.scale_up.one_way.value is None:
+        found.append(f"{name} has no known link to chips of its kind: several of them cannot be planned as one")
+    if hardware.price is None or hardware.price.hourly is None or hardware.price.hourly.value is None:
+        found.append(f"{name} has no known hourly price: costs cannot be computed")
+    if hardware.power is None or hardware.power.tdp.value is None:
+        found.append(f"{name} has no known power: energy cannot be computed")
+    return tuple(found)
+
+
 def model_warnings(model: Model) -> tuple[str, ...]:
     """Return what is unusual about a model, in words."""
     found = list(model.notes)

@@ -1,19 +1,16 @@
-"""Finds and strictly reads models, hardware and templates: the only reader of data files."""
+"""Reads YAML and JSON files strictly: no duplicate keys, no bombs, and every fault in one message."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from planner.errors import CatalogueError, InputError, nearest
-from planner.hardware import Hardware
-from planner.model import Model
+from planner.errors import CatalogueError, nearest
 
 MAX_FILE_BYTES = 4 * 2**20
 MAX_NODES = 200_000
@@ -22,21 +19,6 @@ MAX_NODES = 200_000
 CONFIG_NAME = "config.json"
 
 M = TypeVar("M", bound=BaseModel)
-
-
-def data_folder(name: str) -> Path:
-    """Return the folder `name` (models, hardware, templates) of an installed wheel, or of the checkout."""
-    package = Path(__file__).parent
-    installed = package / "_data" / name
-    return installed if installed.is_dir() else package.parent / name
-
-
-def names(folder: str) -> list[str]:
-    """Return the names in a catalogue folder, sorted."""
-    return sorted(path.stem for path in data_folder(folder).glob("*.yaml"))
-
-
-# ---- reading ---------------------------------------------------------------------------------------------------------
 
 
 class _Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
@@ -115,15 +97,15 @@ def _parse_json(text: str) -> Any:
         raise _FaultyTextError(f"line {error.lineno}: not JSON: {error.msg}") from None
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, limit: int) -> str:
     try:
         size = path.stat().st_size
         if path.is_dir():
             raise CatalogueError(str(path), [f"is a folder without {CONFIG_NAME}, name a file"])
         if not path.is_file():
             raise CatalogueError(str(path), ["is no regular file, name a YAML or JSON file"])
-        if size > MAX_FILE_BYTES:
-            raise CatalogueError(str(path), [f"is {size} bytes large, at most {MAX_FILE_BYTES} are read"])
+        if size > limit:
+            raise CatalogueError(str(path), [f"is {size} bytes large, at most {limit} are read"])
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise CatalogueError(str(path), [f"cannot be read: {error.strerror or error}"]) from None
@@ -131,15 +113,22 @@ def _read_text(path: Path) -> str:
         raise CatalogueError(str(path), ["is not UTF-8 text, a YAML or JSON file is expected"]) from None
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path, *, limit: int = MAX_FILE_BYTES) -> dict[str, Any]:
     """Read one YAML or JSON file that holds a mapping.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    limit : int
+        Largest size that is read [B].
 
     Raises
     ------
     CatalogueError
         If the file is missing, a folder, empty, binary, too large, broken, or holds no mapping.
     """
-    text = _read_text(path)
+    text = _read_text(path, limit)
     if not text.strip():
         raise CatalogueError(str(path), ["is empty, a YAML or JSON file is expected"])
     try:
@@ -184,84 +173,3 @@ def _fault(detail: Any, kind: type[BaseModel]) -> str:
         case _:
             message = detail["msg"].removeprefix("Input ")
             return f"{field}: {shown} is wrong, {message}"
-
-
-# ---- looking up ------------------------------------------------------------------------------------------------------
-
-
-def _looks_like_path(name: str) -> bool:
-    return os.sep in name or name.endswith((".yaml", ".yml", ".json")) or name in (".", "..")
-
-
-def _find(name: str, folder: str, noun: str) -> Path:
-    """Return the file that `name` stands for: a catalogue entry, or a path."""
-    if "\0" in name or not name.strip():
-        raise InputError(f"{name!r}: is no name of a {noun}, see `planner {folder}`")
-    entry = data_folder(folder) / f"{name}.yaml"
-    if not _looks_like_path(name):
-        if entry.is_file():
-            return entry
-        lower = {known.lower(): known for known in names(folder)}
-        if name.lower() in lower:
-            return data_folder(folder) / f"{lower[name.lower()]}.yaml"
-    path = Path(name)
-    try:
-        if path.is_dir() and (path / CONFIG_NAME).is_file():
-            return path / CONFIG_NAME
-        if path.exists():
-            return path
-    except OSError as error:
-        raise InputError(f"{name[:80]}: cannot be read: {error.strerror or error}") from None
-    if _looks_like_path(name) and not (data_folder(folder) / f"{path.name}.yaml").is_file():
-        raise InputError(f"{name}: no such file")
-    hint = nearest(path.name, names(folder))
-    raise InputError(f"{name}: unknown {noun}, {hint or f'the catalogue is listed by `planner {folder}`'}")
-
-
-def load_model(name: str, *, assume: str | None = None) -> Model:
-    """Return a model: by its name in the catalogue, from a YAML file, or from a Hugging Face config or its folder.
-
-    Parameters
-    ----------
-    name : str
-        A name, or the path of a file or folder.
-    assume : str, optional
-        How to read a Hugging Face config of a ``model_type`` that is not known.
-
-    Raises
-    ------
-    InputError
-        If there is no such model, or its file cannot be used.
-    """
-    path = _find(name, "models", "model")
-    data = read_mapping(path)
-    if "model_type" in data or "architectures" in data:
-        from planner.importers.huggingface import read_config  # noqa: PLC0415 - not needed for catalogue entries
-
-        label = path.parent.name if path.name == CONFIG_NAME and path.parent.name else path.stem
-        return read_config(data, name=label, where=str(path), assume=assume)
-    return validate(Model, data, str(path))
-
-
-def load_hardware(name: str) -> Hardware:
-    """Return a chip: by its name in the catalogue, or from a YAML file.
-
-    Raises
-    ------
-    InputError
-        If there is no such chip, or its file cannot be used.
-    """
-    path = _find(name, "hardware", "hardware")
-    return validate(Hardware, read_mapping(path), str(path))
-
-
-def all_models() -> Iterator[tuple[str, Model]]:
-    """Yield every model of the catalogue with its name."""
-    for name in names("models"):
-        yield name, load_model(str(data_folder("models") / f"{name}.yaml"))
-
-
-def all_hardware() -> Iterator[tuple[str, Hardware]]:
-    """Yield every chip of the catalogue with its name."""
-    for name in names("hardware"):
-        yield name, load_hardware(str(data_folder("hardware") / f"{name}.yaml"))
