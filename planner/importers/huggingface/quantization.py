@@ -11,8 +11,8 @@ from planner.importers.huggingface.modules import Module, linear_modules, lm_hea
 from planner.importers.huggingface.patterns import PatternError
 from planner.importers.huggingface.schemes import METHODS, Block, Plan, UnknownQuantizationError
 from planner.model import LayerGroup, Model, Quantization, StoredPart
-from planner.model.quantization import AnyStored
-from planner.precision import NEVER_QUANTIZED, Role
+from planner.model.quantization import AnyStored, scheme_of
+from planner.precision import NEVER_QUANTIZED, PLAIN_BITS, Role
 
 READERS = METHODS | EXPORTERS
 
@@ -133,25 +133,19 @@ def _counted(plan: Plan, model: Model) -> Counted:
 def condense(counted: Counted) -> Quantization:
     """Return the shortest description of how tensors are stored: the usual scheme of dense layers and experts, and what differs."""
     roles: dict[Role, Elements] = defaultdict(lambda: defaultdict(float))
+    dense: Elements = defaultdict(float)
     for (role, _), elements in counted.items():
         for how, count in elements.items():
             roles[role][how] += count
-    dense: Elements = defaultdict(float)
-    for role, elements in roles.items():
-        if role is not Role.EXPERTS and role not in NEVER_QUANTIZED:
-            for how, count in elements.items():
+            if role is not Role.EXPERTS and role not in NEVER_QUANTIZED:
                 dense[how] += count
-    routed = _usual(roles[Role.EXPERTS]) if Role.EXPERTS in roles else None
     linear = _usual(dense) or "bf16"
-    experts = (routed or "bf16") if Role.EXPERTS in roles else linear
+    experts = (_usual(roles[Role.EXPERTS]) or "bf16") if Role.EXPERTS in roles else linear
     unquantized: list[Role] = []
     parts: list[StoredPart] = []
-    for role in Role:
-        if role not in roles:
-            continue
-        usual = experts if role is Role.EXPERTS else linear
-        own = None if role in NEVER_QUANTIZED or usual == "bf16" else usual
-        if own is not None and _only(roles[role]) == (None,):
+    for role in (role for role in Role if role in roles):
+        own = _own(role, linear, experts)
+        if own is not None and role not in NEVER_QUANTIZED and _only(roles[role]) == (None,):
             unquantized.append(role)
         else:
             parts += _parts(role, own, counted, roles[role])
@@ -161,6 +155,14 @@ def condense(counted: Counted) -> Quantization:
         unquantized=tuple(unquantized),
         parts=tuple(parts),
     )
+
+
+def _own(role: Role, linear: AnyStored, experts: AnyStored) -> AnyStored | None:
+    """Return how a class of tensors is stored unless a part says otherwise; None for bf16."""
+    usual = experts if role is Role.EXPERTS else linear
+    if role in NEVER_QUANTIZED and scheme_of(linear).weights.bits < PLAIN_BITS:
+        usual = "bf16"
+    return None if usual == "bf16" else usual
 
 
 def _only(elements: Elements) -> tuple[AnyStored | None, ...]:
