@@ -10,7 +10,7 @@ from planner.errors import InputError
 from planner.model.tensor import Description
 from planner.precision import NEVER_QUANTIZED, Part, Precision, Role, Scheme, find_scheme, policy_of, stored_as
 
-Bits = Annotated[float, Field(gt=0, le=64)]
+Bits = Annotated[int | float, Field(gt=0, le=64)]
 """Bits of a stored element or of a scale."""
 
 
@@ -23,7 +23,7 @@ class Stored(Description):
     """Bits of one stored weight, where they are not the precision's own."""
     group_size: Annotated[int, Field(strict=True, ge=0, le=10**9)] = 0
     """Weights that share a scale; 0: too many for the scale to count."""
-    scale_bits: Annotated[float, Field(ge=0, le=1024)] = 0
+    scale_bits: Annotated[int | float, Field(ge=0, le=1024)] = 0
     """Bits of the scale, and of the zero-point where there is one, of one group."""
 
     @property
@@ -49,7 +49,7 @@ class StoredPart(Description):
     """Name of a tensor (such as `qkv_proj` or `experts.down_proj`), or of a tensor class."""
     stored: AnyStored
     """How it is stored."""
-    share: Annotated[float, Field(gt=0, le=1)] = 1
+    share: Annotated[int | float, Field(gt=0, le=1)] = 1
     """Share of its elements, over all layers together; the rest is stored as without this entry."""
 
 
