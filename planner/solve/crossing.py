@@ -86,7 +86,7 @@ def roots(excess: Callable[[Floats, NDArray[np.int64]], Floats], count: int) -> 
     result = np.where(at_low >= 0, 0.0, np.nan)
     open_ = np.flatnonzero((at_low < 0) & (at_high >= 0))
     if open_.size:
-        found = find_root(
+        found = find_root(  # type: ignore[call-overload]  # the stubs know scalar brackets only
             lambda exponents, which: excess(np.exp(exponents), which),
             (np.log(low[open_]), np.log(high[open_])),
             args=(open_,),
