@@ -55,6 +55,8 @@ def stored_record(model: Model, precision: Precision) -> Record:
     """Return the bytes of a checkpoint: as its files say where they were read and are asked for, else by arithmetic."""
     computed = checkpoint_bytes(model, precision)
     total, by_class, how = round(sum(computed.values())), computed, "arithmetic on the architecture"
+    if model.vision_parameters is None:
+        how += "; towers for pictures or sound, if there are any, are left out"
     if model.checkpoint is not None and precision == model.quantization.precision(precision.kv.name):
         total, how = model.checkpoint.bytes, model.checkpoint.source
         by_class = {part.of: part.bytes for part in model.checkpoint.by_class} or computed

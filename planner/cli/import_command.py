@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from planner import catalogue
+from planner.cli.options import assume_option
 from planner.cli.output import write_whole
 from planner.errors import InputError
 from planner.scenario import model_warnings
@@ -22,6 +23,7 @@ HUB_NAME = re.compile(r"^[\w.-]+/[\w.-]+$")
 @click.option("--name", help="What to call the model, instead of what its files call it.")
 @click.option("--source", "origin", metavar="TEXT", help="Where the figures come from, as it shall stand in the file.")
 @click.option("--revision", help="Branch, tag or commit on the hub.")
+@assume_option
 @click.option("--output", "-o", metavar="FILE", help="Write to a file instead of the terminal.")
 def command(**options: Any) -> None:
     """Write a model's YAML description from its published files.
@@ -31,10 +33,11 @@ def command(**options: Any) -> None:
     """
     source: str = options["source"]
     path, label = _locate(source, options["revision"])
-    model = catalogue.load_model(str(path))
+    model = catalogue.load_model(str(path), assume=options["assume"])
     name = options["name"] or (source if label else model.name)
     origin = options["origin"] or (f"{label} config.json" if label else _short(model.source))
-    model = catalogue.validate(type(model), {**dict(model), "name": name, "source": origin}, source)
+    fields = {field: getattr(model, field) for field in type(model).model_fields}
+    model = catalogue.validate(type(model), {**fields, "name": name, "source": origin}, source)
     for note in model_warnings(model):
         click.echo(f"note: {note}", err=True)
     output: str | None = options["output"]

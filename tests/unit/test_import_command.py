@@ -83,6 +83,7 @@ mtp:
       ffn: {kind: moe, num_experts: 8, num_experts_per_tok: 2, moe_intermediate_size: 128, shared_intermediate_size: 128}
   embeddings: 1
   heads: 1
+vision_parameters: 0
 """
 
 

@@ -21,13 +21,15 @@ from planner.importers.huggingface.schemes import (
     modules,
     number,
     stored,
+    text,
+    tile_elements,
     weight_only,
 )
 from planner.model.quantization import AnyStored
 
 # ---- compressed-tensors ----------------------------------------------------------------------------------------------
 
-_COMPRESSED = {
+_COMPRESSED: Mapping[tuple[str | None, int, int | None], str] = {
     # (weights, their bits, bits of activations or None): precision
     ("int", 8, 8): "int8",
     ("int", 4, 8): "w4a8",
@@ -60,7 +62,7 @@ def _compressed_tensors(block: Block) -> Plan:
     if not isinstance(groups, Mapping) or not groups:
         raise UnknownQuantizationError("config_groups is missing, it says how weights are stored")
     sparse = block.get("sparsity_config")
-    formats = [block.get("format"), sparse.get("format") if isinstance(sparse, Mapping) else None]
+    formats = [text(block, "format"), text(sparse, "format") if isinstance(sparse, Mapping) else None]
     for kind in formats:
         if kind in _SPARSE:
             raise UnknownQuantizationError(
@@ -82,9 +84,9 @@ def _compressed_group(group: Block) -> tuple[Patterns | None, AnyStored]:
 
 
 def _compressed_scheme(weights: Block, group: Block) -> AnyStored:
-    kind, bits = weights.get("type", "int"), number(weights, "num_bits", default=EIGHT)
+    kind, bits = text(weights, "type", "int"), number(weights, "num_bits", default=EIGHT)
     inputs = _bits_of(group.get("input_activations"))
-    strategy = weights.get("strategy")
+    strategy = text(weights, "strategy")
     size = _group_elements(weights, strategy)
     if kind == "float" and bits == FOUR:
         if (size, inputs) not in _FLOAT4:
@@ -95,9 +97,9 @@ def _compressed_scheme(weights: Block, group: Block) -> AnyStored:
     if kind == "int" and bits <= EIGHT and (inputs is None or inputs >= FLOAT16):
         zero = 0 if weights.get("symmetric", True) else bits
         return weight_only(bits, size, _scale_bits(weights, FLOAT16) + zero)
-    if (kind, bits, inputs) not in _COMPRESSED:
+    precision = _COMPRESSED.get((kind, bits, inputs))
+    if precision is None:
         raise UnknownQuantizationError(f"{kind} weights of {bits} bits with activations of {inputs} are not known")
-    precision = _COMPRESSED[kind, bits, inputs]
     if strategy == "block":
         return stored("fp8_block" if precision == "fp8" else precision, group_size=size, scale_bits=32)
     return stored(precision, group_size=size, scale_bits=_scale_bits(weights, FLOAT16))
@@ -113,7 +115,7 @@ _SCALE_TYPES = {
 
 
 def _scale_bits(weights: Block, default: int) -> int:
-    kind = weights.get("scale_dtype")
+    kind = text(weights, "scale_dtype")
     if kind is None:
         return default
     if kind not in _SCALE_TYPES:
@@ -121,13 +123,9 @@ def _scale_bits(weights: Block, default: int) -> int:
     return _SCALE_TYPES[kind]
 
 
-def _group_elements(weights: Block, strategy: Any) -> int:
+def _group_elements(weights: Block, strategy: str | None) -> int:
     if strategy == "block":
-        shape = weights.get("block_structure")
-        if not isinstance(shape, Sequence) or isinstance(shape, str) or len(shape) != 2:  # noqa: PLR2004 - a tile
-            raise UnknownQuantizationError(f"block_structure {shape!r} is not known, two whole numbers are expected")
-        rows, columns = ({"n": side} for side in shape)
-        return number(rows, "n") * number(columns, "n")
+        return tile_elements(weights, "block_structure")
     if strategy not in (None, "tensor", "channel", "group", "tensor_group"):
         raise UnknownQuantizationError(f"strategy {strategy!r} is not known")
     size = number(weights, "group_size", default=-1, least=-1)
@@ -203,7 +201,7 @@ def _mixed(layers: Block) -> tuple[tuple[Patterns, AnyStored], ...]:
 
 # ---- AMD Quark -------------------------------------------------------------------------------------------------------
 
-_QUARK = {
+_QUARK: Mapping[tuple[str | None, str | None], str] = {
     # (type of weights, type of activations or None): precision
     ("fp8_e4m3", "fp8_e4m3"): "fp8",
     ("fp8_e4m3", None): "w8a16",
@@ -236,7 +234,7 @@ def _innermost(tensor: Any) -> Block:
 
 def _quark_scheme(fields: Block) -> AnyStored:
     weights, inputs = _innermost(fields.get("weight")), _innermost(fields.get("input_tensors"))
-    key = (weights.get("dtype"), inputs.get("dtype"))
+    key = (text(weights, "dtype"), text(inputs, "dtype"))
     if key not in _QUARK:
         raise UnknownQuantizationError(f"quark weights of type {key[0]!r} with activations of {key[1]!r} are not known")
     if weights.get("qscheme") != "per_group":

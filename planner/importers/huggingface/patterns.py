@@ -58,15 +58,16 @@ class Patterns:
         self._hits: dict[tuple[tuple[str, ...], int | None], list[str]] = {}
         self._experts: dict[tuple[int | None, str], set[str]] = {}
         self._unmatched: dict[str, int | None] = {}
-        for entry in dict.fromkeys(entries):
-            self._add(entry)
+        for entry in entries:
+            if not isinstance(entry, str):
+                raise PatternError(f"{entry!r} is no name of a module")
+            if entry not in self._unmatched:
+                self._add(entry)
 
     def __bool__(self) -> bool:
         return bool(self._anywhere or self._by_layer or self._whole or self._experts)
 
-    def _add(self, entry: object) -> None:
-        if not isinstance(entry, str):
-            raise PatternError(f"{entry!r} is no name of a module")
+    def _add(self, entry: str) -> None:
         if not entry:
             return
         if len(entry) > MAX_PATTERN:

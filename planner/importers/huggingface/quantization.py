@@ -81,6 +81,20 @@ def method_of(block: Block) -> str:
     return "compressed-tensors" if "config_groups" in block else ""
 
 
+def storage_notes(*configs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a note where the files may be wider than is counted: engines load fp32 checkpoints in 16 bits."""
+    for config in configs:
+        kind = config.get("dtype") or config.get("torch_dtype")
+        if kind is None:
+            continue
+        if str(kind).removeprefix("torch.") != "float32" or find_block(config):
+            return ()
+        return (
+            "the config says float32: the files may take twice the bytes, they are counted in bf16, as engines load them",
+        )
+    return ()
+
+
 # ---- which module is stored how --------------------------------------------------------------------------------------
 
 Elements = dict[AnyStored | None, float]

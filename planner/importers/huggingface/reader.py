@@ -15,7 +15,7 @@ from planner.importers.huggingface.config import CORE, SYNONYMS, Config
 from planner.importers.huggingface.families import Family
 from planner.importers.huggingface.mtp import read_mtp
 from planner.importers.huggingface.parts.basics import build
-from planner.importers.huggingface.quantization import find_block, read_quantization
+from planner.importers.huggingface.quantization import find_block, read_quantization, storage_notes
 from planner.importers.huggingface.schemes import UnknownQuantizationError
 from planner.importers.huggingface.select import Selection, select
 from planner.importers.huggingface.stack import group_layers
@@ -120,9 +120,11 @@ def _with_storage(model: Model, data: Mapping[str, Any], chosen: Selection, wher
     try:
         quantization, notes = read_quantization(find_block(chosen.part) or find_block(data), model)
     except UnknownQuantizationError as error:
-        raise CatalogueError(where, [f"quantization_config: {error}"]) from None
+        raise CatalogueError(where, [f"quantization_config: {str(error)[:400]}"]) from None
     mtp, more = read_mtp(chosen.part, chosen.model_type, model)
-    return model.model_copy(update={"quantization": quantization, "mtp": mtp, "notes": (*model.notes, *notes, *more)})
+    wide = storage_notes(chosen.part, data)
+    told = (*model.notes, *notes, *more, *wide)
+    return model.model_copy(update={"quantization": quantization, "mtp": mtp, "notes": told})
 
 
 def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:

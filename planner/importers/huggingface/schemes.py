@@ -62,6 +62,29 @@ def number(block: Block, *names: str, default: int | None = None, least: int = 1
     return value
 
 
+def text(block: Block, name: str, default: str | None = None) -> str | None:
+    """Return the text under a name, `default` where there is none, or raise `UnknownQuantizationError`."""
+    value = block.get(name)
+    value = default if value is None else value
+    if value is not None and not isinstance(value, str):
+        raise UnknownQuantizationError(f"{name} {value!r} is not known, a text is expected")
+    return value
+
+
+LONGEST_SIDE = 30_000
+"""Weights along a side of a tile that shares a scale, at most."""
+
+
+def tile_elements(block: Block, name: str) -> int:
+    """Return how many weights share a scale by the sides of their tile, or raise `UnknownQuantizationError`."""
+    sides = block.get(name)
+    known = isinstance(sides, Sequence) and all(type(side) is int and 1 <= side <= LONGEST_SIDE for side in sides)
+    if not known or isinstance(sides, str) or len(sides) != 2:  # noqa: PLR2004 - rows and columns
+        raise UnknownQuantizationError(f"{name} {sides!r} is not known, two whole numbers are expected")
+    rows, columns = sides
+    return int(rows * columns)
+
+
 def modules(block: Block, *names: str) -> list[Any]:
     """Return the modules under the first of the names that is there; a mapping stands for its keys, a text for itself."""
     value = next((block[name] for name in names if block.get(name) is not None), ())
@@ -104,14 +127,10 @@ _SKIPPED = ("modules_to_not_convert", "ignored_layers", "llm_int8_skip_modules",
 
 def _fp8(block: Block) -> Plan:
     """Read FP8: a scale for each tile where there is a block size, else for each tensor; experts may be narrower."""
-    tile = block.get("weight_block_size")
     how: AnyStored = "fp8"
-    if tile is not None:
-        if not isinstance(tile, Sequence) or not all(type(n) is int and 1 <= n <= 10**6 for n in tile) or not tile:
-            raise UnknownQuantizationError(f"weight_block_size {tile!r} is not known, two whole numbers are expected")
-        rows, columns = (*tile, 1)[:2]
-        how = stored("fp8_block", group_size=rows * columns, scale_bits=32)
-    experts = block.get("expert_dtype")
+    if block.get("weight_block_size") is not None:
+        how = stored("fp8_block", group_size=tile_elements(block, "weight_block_size"), scale_bits=32)
+    experts = text(block, "expert_dtype")
     if experts not in (None, "fp8", "fp4"):
         raise UnknownQuantizationError(f"expert_dtype {experts!r} is not known (fp8 or fp4)")
     narrow = ((Patterns(["experts"]), "mxfp4_w4a8"),) if experts == "fp4" else ()
