@@ -12,7 +12,7 @@ HARDWARE ?= h100-sxm
 REPORT ?= reports/first-report.html
 
 .DEFAULT_GOAL := report
-.PHONY: report setup test check format golden clean
+.PHONY: report setup test check format golden schema clean
 
 ## Set up, and write an HTML report of MODEL on HARDWARE to REPORT.
 report: $(READY)
@@ -50,6 +50,11 @@ format: $(READY)
 ## Write the golden tables anew; read the difference before committing it.
 golden: $(READY)
 	$(BIN)/python -m pytest tests/golden --update-golden $(PYTEST_ARGS)
+
+## Write the JSON Schemas of the YAML formats anew.
+schema: $(READY)
+	$(BIN)/planner schema model --output docs/schema/model.schema.json
+	$(BIN)/planner schema hardware --output docs/schema/hardware.schema.json
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -78,11 +78,11 @@ LONGEST_SIDE = 30_000
 def tile_elements(block: Block, name: str) -> int:
     """Return how many weights share a scale by the sides of their tile, or raise `UnknownQuantizationError`."""
     sides = block.get(name)
-    known = isinstance(sides, Sequence) and all(type(side) is int and 1 <= side <= LONGEST_SIDE for side in sides)
-    if not known or isinstance(sides, str) or len(sides) != 2:  # noqa: PLR2004 - rows and columns
-        raise UnknownQuantizationError(f"{name} {sides!r} is not known, two whole numbers are expected")
-    rows, columns = sides
-    return int(rows * columns)
+    if isinstance(sides, list) and len(sides) == 2:  # noqa: PLR2004 - rows and columns
+        rows, columns = sides
+        if all(type(side) is int and 1 <= side <= LONGEST_SIDE for side in sides):
+            return int(rows * columns)
+    raise UnknownQuantizationError(f"{name} {sides!r} is not known, two whole numbers are expected")
 
 
 def modules(block: Block, *names: str) -> list[Any]:
