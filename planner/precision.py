@@ -219,7 +219,15 @@ class Precision:
             "unquantized": self.base.name,
             "attention_arithmetic": self.attention_arithmetic,
             "kv_cache": self.kv.name,
+            **({"exceptions": self._exceptions} if self._exceptions else {}),
         }
+
+    @property
+    def _exceptions(self) -> str:
+        """Which tensor classes and tensors differ, in words."""
+        roles = [f"{role} {self.base.name}" for role in Role if role in self.unquantized - NEVER_QUANTIZED]
+        shares = ((part, "" if part.share == 1 else f" {100 * part.share:.3g} %") for part in self.parts)
+        return "; ".join(roles + [f"{part.of}{share} {part.scheme.name}" for part, share in shares])
 
 
 def find_scheme(name: str) -> Scheme:

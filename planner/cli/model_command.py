@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def command(**options: Any) -> None:
     """Count a model's parameters, KV cache and weight bytes.
 
-    MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. Counts are exact.
+    MODEL is a name of the catalogue, a YAML file, a Hugging Face config.json or its folder, or a GGUF file. Counts are exact.
     """
     model = catalogue.load_model(options["model"], assume=options["assume"])
     precision = choose_precision(
@@ -43,12 +43,14 @@ _UNITS = {
     "parameters": "",
     "active_parameters": "",
     "embedding_parameters": "",
+    "mtp_parameters": "",
     "vision_parameters": "",
     "kv_bytes_per_token": "B",
     "kv_window_bytes": "B",
     "state_bytes": "B",
     "indexer_bytes_per_token": "B",
     "weight_bytes": "B",
+    "served_weight_bytes": "B",
     "kv_bytes": "B",
 }
 

@@ -33,7 +33,7 @@ SIDE_BY_SIDE = ("int8", "bf16", "fp32")
 def command(**options: Any) -> None:
     """Rate every operation of a step against the roofline of a chip.
 
-    MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. Times are bounds at datasheet rates.
+    MODEL is a name of the catalogue, a YAML file, a Hugging Face config.json or its folder, or a GGUF file. Times are bounds at datasheet rates.
     """
     model = catalogue.load_model(options["model"], assume=options["assume"])
     hardware = catalogue.load_hardware(options["hardware_name"])
