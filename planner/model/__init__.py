@@ -22,11 +22,10 @@ from planner.model.attention import (
     ShortConvolution,
     SoftmaxAttention,
 )
+from planner.model.checkpoint import Checkpoint, ClassBytes
 from planner.model.feedforward import FeedForward, FeedForwardBlock, MixtureOfExperts
 from planner.model.quantization import Quantization, Stored, StoredPart
 from planner.model.stack import (
-    Checkpoint,
-    ClassBytes,
     Encoder,
     LayerGroup,
     LayerKind,

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from planner.model.attention import AnyAttention, AttentionBlock
+from planner.model.checkpoint import Checkpoint
 from planner.model.feedforward import AnyFeedForward, FeedForwardBlock
 from planner.model.quantization import Quantization
 from planner.model.tensor import Count, CountOrZero, Description, Flag, Projection, Tensor, Vector
@@ -236,26 +237,6 @@ class MultiTokenPrediction(Description):
     """Stored copies of the token embedding."""
     heads: Annotated[int, Field(strict=True, ge=0, le=1000)] = 0
     """Stored copies of the LM head."""
-
-
-class ClassBytes(Description):
-    """What one class of tensors takes in the files of a checkpoint."""
-
-    of: Annotated[str, Field(min_length=1)]
-    """A tensor class, `mtp`, `vision`, or `other`."""
-    bytes: Annotated[int, Field(strict=True, ge=0)]
-    """Bytes [B]."""
-
-
-class Checkpoint(Description):
-    """What the files of a checkpoint take, read from them."""
-
-    bytes: Annotated[int, Field(strict=True, ge=0)]
-    """All tensors together [B]."""
-    by_class: tuple[ClassBytes, ...] = ()
-    """The same by tensor class [B], where the files say it."""
-    source: str = ""
-    """Where this was read."""
 
 
 class Model(Description):
