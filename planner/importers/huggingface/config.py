@@ -24,7 +24,14 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
     "num_attention_heads": ("n_head", "n_heads", "num_heads"),
     "num_experts": ("num_local_experts", "n_routed_experts", "moe_num_experts"),
-    "num_experts_per_tok": ("num_experts_per_token", "moe_topk", "moe_k", "moe_top_k", "top_k_experts"),
+    "num_experts_per_tok": (
+        "num_experts_per_token",
+        "experts_per_token",
+        "moe_topk",
+        "moe_k",
+        "moe_top_k",
+        "top_k_experts",
+    ),
     "n_shared_experts": ("num_shared_experts", "moe_num_shared_experts"),
     "max_position_embeddings": ("n_positions", "max_seq_len"),
 }

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from planner.errors import CatalogueError
 from planner.importers.huggingface.architectures import stated_architecture
-from planner.importers.huggingface.benign import BENIGN, HARMLESS_IF_FALSE
-from planner.importers.huggingface.class_defaults import class_defaults
+from planner.importers.huggingface.benign import BENIGN, is_harmless_if_false
+from planner.importers.huggingface.class_defaults import class_defaults, inert_fields
 from planner.importers.huggingface.config import CORE, SYNONYMS, Config
 from planner.importers.huggingface.families import Family
 from planner.importers.huggingface.mtp import read_mtp
@@ -82,13 +82,7 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
     }
     fields |= family.model(config) if family.model else {}
     config.raise_faults()
-    strange = [
-        field
-        for field in config.unread()
-        if field not in BENIGN
-        and field not in family.ignored
-        and not (field in HARMLESS_IF_FALSE and config.get(field) is False)
-    ]
+    strange = _strange(config, chosen)
     try:
         model = Model(
             name=name,
@@ -113,6 +107,13 @@ def read_layers(config: Config, family: Family) -> list[LayerGroup]:
         config.raise_faults()
         layers.append(build(config, LayerGroup, attention=attention, ffn=ffn, **{"norms": norms, **more}))
     return layers
+
+
+def _strange(config: Config, chosen: Selection) -> list[str]:
+    """Return the fields that were not read, and are not known to change nothing."""
+    inert = {*chosen.family.ignored, *inert_fields(chosen.model_type)}
+    left = [field for field in config.unread() if field not in BENIGN and field not in inert]
+    return [field for field in left if not (config.get(field) is False and is_harmless_if_false(field))]
 
 
 def _with_storage(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:

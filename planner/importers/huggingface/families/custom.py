@@ -12,7 +12,7 @@ from planner.importers.huggingface.families.llama_like import FAMILIES as LLAMA_
 from planner.importers.huggingface.families.llama_like import LLAMA
 from planner.importers.huggingface.families.moe import FAMILIES as MOE
 from planner.importers.huggingface.families.moe_layered import FAMILIES as LAYERED
-from planner.importers.huggingface.families.qwen import QWEN2
+from planner.importers.huggingface.families.qwen import QWEN2, qwen_window
 from planner.importers.huggingface.parts.basics import build, each, flag, layer_count
 from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, four_times, several
 from planner.importers.huggingface.parts.softmax import softmax, softmax_kind
@@ -137,7 +137,9 @@ FAMILIES: dict[str, Family] = {
     "internlm2": _MHA,
     "minicpm": replace(LLAMA, tied=True),
     "orion": Family(attention=softmax(bias="attention_bias"), ffn=dense(), norm=LAYER),
-    "mimo": replace(QWEN2, attention=softmax(bias="attention_bias"), defaults={"attention_bias": True}),
+    "mimo": replace(
+        QWEN2, attention=softmax(window=qwen_window, bias="attention_bias"), defaults={"attention_bias": True}
+    ),
     "aquila": LLAMA,
     "yi": LLAMA,
     "solar": LLAMA,

@@ -9,8 +9,15 @@ from planner.importers.huggingface.families.family import Family
 from planner.importers.huggingface.parts.basics import build, each, first_layers, is_kind, kinds, layer_count
 from planner.importers.huggingface.parts.latent import indexer_by_type, latent, own_indexer
 from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
-from planner.importers.huggingface.parts.softmax import fixed
-from planner.model import CompressedAttention, FeedForward, LatentAttention, MixtureOfExperts, Projection
+from planner.importers.huggingface.parts.softmax import fixed, softmax
+from planner.model import (
+    CompressedAttention,
+    FeedForward,
+    LatentAttention,
+    MixtureOfExperts,
+    Projection,
+    SoftmaxAttention,
+)
 
 MLP_KINDS = ("dense", "sparse")
 _shared = several("n_shared_experts")
@@ -130,12 +137,29 @@ def _minicpm_values(config: Config) -> int:
     return max(config.integer("hidden_size") // config.integer("num_attention_heads"), 1)
 
 
+_v2_latent = latent()
+_v2_softmax = softmax(bias="attention_bias", output_bias="attention_bias", derived_dim=True)
+
+
+def _v2_attention(config: Config, index: int) -> LatentAttention | SoftmaxAttention:
+    """DeepSeek-V2: small ones (of DeepSeek-VL2) have plain attention, with no latent vector in the file."""
+    if config.flag("use_mla", default=True) and config.optional("qk_nope_head_dim", 1, least=0):
+        return _v2_latent(config, index)
+    for name in ("kv_lora_rank", "q_lora_rank", "qk_rope_head_dim", "v_head_dim", "head_dim"):
+        config.get(name)
+    return _v2_softmax(config, index)
+
+
 V2 = Family(
-    attention=latent(),
+    attention=_v2_attention,
     ffn=Experts(shared=_shared, shared_bias="mlp_bias", sparse=after_dense(), otherwise=dense(bias="mlp_bias")),
 )
 V3 = Family(attention=latent(), ffn=_after_three)
-V32 = Family(attention=latent(indexer=own_indexer), ffn=Experts(shared=_shared, sparse=_three_dense))
+V32 = Family(
+    attention=latent(indexer=own_indexer),
+    ffn=Experts(shared=_shared, sparse=_three_dense),
+    ignored=("moe_layer_freq",),
+)
 HY4 = Family(
     attention=latent(indexer=_hy4_index, more=fixed(sinks=True, output_gate="element")),
     ffn=Experts(shared=_shared, sparse=_one_dense),
@@ -166,10 +190,7 @@ FAMILIES: dict[str, Family] = {
     "minicpm3": Family(attention=latent(values=_minicpm_values), ffn=dense(bias="mlp_bias"), tied=True),
     "youtu": Family(attention=latent(), ffn=dense(bias="mlp_bias")),
     "longcat_flash": Family(
-        attention=_longcat_attention,
-        ffn=_longcat_ffn,
-        norms=4,
-        layers=layer_count,
+        attention=_longcat_attention, ffn=_longcat_ffn, norms=4, layers=layer_count, ignored=("zero_expert_type",)
     ),
     "hy_v4": HY4,
     "hy_v4_vl_text": HY4,

@@ -107,7 +107,13 @@ T5 = Family(
     layers=_t5_layers,
     tied="always",
     aliases=T5_NAMES,
-    ignored=("num_hidden_layers", "dense_act_fn", "is_gated_act", "relative_attention_max_distance"),
+    ignored=(
+        "num_hidden_layers",
+        "is_encoder_decoder",
+        "dense_act_fn",
+        "is_gated_act",
+        "relative_attention_max_distance",
+    ),
 )
 
 
@@ -296,7 +302,13 @@ BART_NAMES = {
     "num_attention_heads": "decoder_attention_heads",
     "num_hidden_layers": "decoder_layers",
 }
-_IGNORED = ("num_hidden_layers", "static_position_embeddings", "normalize_before", "normalize_embedding")
+_IGNORED = (
+    "is_encoder_decoder",
+    "num_hidden_layers",
+    "static_position_embeddings",
+    "normalize_before",
+    "normalize_embedding",
+)
 
 
 def _bart_layers(config: Config) -> int:

@@ -177,6 +177,7 @@ GEMMA2 = Family(
     ffn=dense(),
     norms=4,
     tied=True,
+    ignored=("sliding_window_size", "_sliding_window_pattern", "sliding_window_pattern"),
 )
 GEMMA3 = replace(
     GEMMA2,
@@ -224,5 +225,6 @@ FAMILIES: dict[str, Family] = {
         attention=_griffin,
         ffn=dense(bias=True, width=each(lambda config: max(config.integer("intermediate_size") // 2, 1))),
         tied=True,
+        ignored=("final_w_init_variance_scale",),
     ),
 }

@@ -33,6 +33,8 @@ FAMILIES: dict[str, Family] = {
     "glm4v_moe_text": Family(attention=_biased, ffn=Experts(shared=_shared, sparse=after_dense(default=1))),
     "glm4_moe_lite": Family(attention=latent(), ffn=Experts(shared=_shared, sparse=is_kind(_first_dense, "sparse"))),
     "glm_moe_dsa": Family(
-        attention=latent(indexer=_own_index), ffn=Experts(shared=_shared, sparse=is_kind(_first_three, "sparse"))
+        attention=latent(indexer=_own_index),
+        ffn=Experts(shared=_shared, sparse=is_kind(_first_three, "sparse")),
+        ignored=("moe_layer_freq", "index_topk_freq", "index_skip_topk_offset", "index_topk_pattern"),
     ),
 }

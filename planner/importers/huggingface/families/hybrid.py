@@ -100,6 +100,21 @@ def _lfm_rule(config: Config, index: int) -> str:
     return "full_attention" if listed is None or index in listed else "conv"
 
 
+_LFM_NOISE = (
+    "block_dim",
+    "block_mlp_init_scale",
+    "block_norm_eps",
+    "block_out_init_scale",
+    "block_use_swiglu",
+    "block_use_xavier_init",
+    "conv_dim",
+    "conv_dim_out",
+    "conv_use_xavier_init",
+    "use_pos_enc",
+)
+"""Fields of LFM2's files that restate others, or that its class does not heed."""
+
+
 def _lfm_width(config: Config, index: int) -> int:  # noqa: ARG001
     """LFM2: the width is cut to two thirds and rounded up, unless told otherwise."""
     width = config.integer("intermediate_size")
@@ -198,7 +213,11 @@ FAMILIES: dict[str, Family] = {
         ),
         ffn=dense(bias="mlp_bias"),
     ),
-    "falcon_h1": Family(attention=_falcon_h1, ffn=dense(bias="mlp_bias"), ignored=("attn_layer_indices",)),
+    "falcon_h1": Family(
+        attention=_falcon_h1,
+        ffn=dense(bias="mlp_bias"),
+        ignored=("mamba_use_mlp", "mamba_expand", "attn_layer_indices"),
+    ),
     "granitemoehybrid": Family(
         attention=choose(
             kinds(always("linear_attention"), known=KINDS),
@@ -218,6 +237,7 @@ FAMILIES: dict[str, Family] = {
         ffn=dense(width=_lfm_width),
         tied=True,
         aliases={"intermediate_size": "block_ff_dim", "tie_word_embeddings": "tie_embedding"},
+        ignored=_LFM_NOISE,
     ),
     "lfm2_moe": Family(
         attention=_lfm_mixers,
@@ -250,6 +270,7 @@ FAMILIES: dict[str, Family] = {
             sparse=is_kind(kinds(first_layers("first_k_dense_replace", 1), "mlp_layer_types", MLP_KINDS), "sparse"),
         ),
         tied="never",
+        ignored=("linear_conv_kernel_dim", "linear_num_heads", "layer_group_size"),
     ),
     "olmo_hybrid": Family(
         attention=choose(

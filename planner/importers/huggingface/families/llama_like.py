@@ -222,7 +222,16 @@ FAMILIES: dict[str, Family] = {
         norm=LAYER_SCALE,
         norms=1,
         tied=True,
-        ignored=("head_dim",),
+        ignored=(
+            "head_dim",
+            "layer_switch",
+            "order_of_interleaved_layers",
+            "position_embedding_type",
+            "use_embedding_sharing",
+            "use_gated_activation",
+            "use_parallel_block",
+            "use_parallel_embedding",
+        ),
     ),
     "phi": Family(
         attention=softmax(bias=True, output_bias=True, qk_norm=phi_norm, more=fixed(qk_norm_bias=True)),
@@ -231,7 +240,7 @@ FAMILIES: dict[str, Family] = {
         norms=1,
         model=biased_head,
     ),
-    "phi3": Family(attention=softmax(window=window_everywhere), ffn=dense()),
+    "phi3": Family(attention=softmax(window=window_everywhere), ffn=dense(), ignored=("full_attn_mod",)),
     "stablelm": Family(
         attention=softmax(bias="use_qkv_bias", qk_norm=_stable_norm),
         ffn=dense(),
@@ -244,6 +253,7 @@ FAMILIES: dict[str, Family] = {
         norm=LAYER,
         tied=True,
         defaults={"use_bias": True},
+        ignored=("mlp_type", "norm_type"),
     ),
     "persimmon": Family(
         attention=softmax(bias=True, output_bias=True, qk_norm=phi_norm, more=fixed(qk_norm_bias=True)),

@@ -197,6 +197,7 @@ FAMILIES: dict[str, Family] = {
             width="intermediate_size",
             shared=each(lambda config: config.integer("intermediate_size")),
         ),
+        ignored=("num_shared_expert", "use_mixed_mlp_moe"),
     ),
     "hy_v3": Family(
         attention=_normed,
@@ -206,6 +207,7 @@ FAMILIES: dict[str, Family] = {
             sparse=_one_dense,
             otherwise=dense(bias="mlp_bias"),
         ),
+        ignored=("expert_hidden_dim",),
     ),
     "dots1": Family(
         attention=softmax(
@@ -230,12 +232,14 @@ FAMILIES: dict[str, Family] = {
     "minimax_m2": Family(
         attention=softmax(qk_norm=each(lambda config: "full" if config.flag("use_qk_norm", default=True) else None)),
         ffn=_plain_experts,
+        ignored=("qk_norm_type", "shared_intermediate_size"),
     ),
     "dbrx": Family(
         attention=_dbrx_attention,
         ffn=_dbrx_ffn,
         norm=LAYER_SCALE,
         aliases={"num_attention_heads": "n_heads", "num_hidden_layers": "n_layers", "hidden_size": "d_model"},
+        ignored=("num_key_value_heads",),
     ),
     "afmoe": Family(
         attention=softmax(

@@ -140,7 +140,7 @@ FAMILIES: dict[str, Family] = {
                 "sparse",
             ),
         ),
-        ignored=("attention_chunk_size", "head_dim"),
+        ignored=("attention_chunk_size",),
     ),
     "step3p5": Family(
         attention=softmax(
@@ -157,5 +157,6 @@ FAMILIES: dict[str, Family] = {
             otherwise=dense(bias="mlp_bias"),
         ),
         aliases={"num_key_value_heads": "num_attention_groups", "share_expert_dim": "share_expert_dims"},
+        ignored=("per_layer_config",),
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import always, choose, every, kinds
+from planner.importers.huggingface.parts.basics import always, choose, each, every, kinds
 from planner.importers.huggingface.parts.networks import Experts, dense, qwen_sparse
 from planner.importers.huggingface.parts.recurrent import gated_delta
 from planner.importers.huggingface.parts.softmax import (
@@ -23,11 +23,16 @@ def _alternate_early(config: Config, index: int) -> str:
 
 
 SLIDING = ("full_attention", "sliding_attention")
-_window = window_if_used(kinds(after_first_full, known=SLIDING))
-_qwen2 = softmax(window=_window, bias=True)
-_qwen3 = softmax(window=_window, bias="attention_bias", output_bias="attention_bias", qk_norm="head")
+qwen_window = window_if_used(kinds(after_first_full, known=SLIDING))
+_qwen2 = softmax(window=qwen_window, bias=True)
+_qwen3 = softmax(window=qwen_window, bias="attention_bias", output_bias="attention_bias", qk_norm="head")
 _hybrid = kinds(every("full_attention_interval", 4, other="linear_attention"))
-_gated = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head", more=fixed(output_gate="element"))
+_gated = softmax(
+    bias="attention_bias",
+    output_bias="attention_bias",
+    qk_norm="head",
+    more=fixed(output_gate=each(lambda config: "element" if config.flag("attn_output_gate", default=True) else None)),
+)
 _next = choose(_hybrid, {"linear_attention": gated_delta, "full_attention": _gated}, "layer_types")
 _shared = Experts(shared="shared_expert_intermediate_size", shared_gate=True, sparse=qwen_sparse)
 
@@ -49,12 +54,22 @@ FAMILIES: dict[str, Family] = {
     ),
     "qwen3": QWEN3,
     "qwen3_vl_text": QWEN3,
-    "qwen3_moe": Family(attention=_moe, ffn=Experts(sparse=qwen_sparse)),
+    "qwen3_moe": Family(
+        attention=_moe,
+        ffn=Experts(sparse=qwen_sparse),
+        ignored=("use_qk_norm", "shared_expert_intermediate_size", "max_window_layers"),
+    ),
     "qwen3_vl_moe_text": Family(attention=_vl_moe, ffn=Experts(sparse=qwen_sparse)),
     "qwen3_omni_moe_text": Family(attention=_omni, ffn=Experts(sparse=qwen_sparse)),
-    "qwen3_next": Family(attention=_next, ffn=_shared),
-    "qwen3_5_text": Family(attention=_next, ffn=dense()),
+    "qwen3_next": Family(
+        attention=_next, ffn=_shared, ignored=("full_attention_interval", "mlp_only_layers", "decoder_sparse_step")
+    ),
+    "qwen3_5_text": Family(
+        attention=_next, ffn=dense(), ignored=("full_attention_interval", "mlp_only_layers", "decoder_sparse_step")
+    ),
     "qwen3_5_moe_text": Family(
-        attention=_next, ffn=Experts(shared="shared_expert_intermediate_size", shared_gate=True)
+        attention=_next,
+        ffn=Experts(shared="shared_expert_intermediate_size", shared_gate=True),
+        ignored=("full_attention_interval", "mlp_only_layers", "decoder_sparse_step"),
     ),
 }

@@ -38,7 +38,12 @@ def _xlstm_layers(config: Config) -> int:
     return config.optional("num_blocks") or config.integer("num_hidden_layers")
 
 
-MAMBA = Family(attention=mamba(), norms=1, tied=True, ignored=("intermediate_size",))
+MAMBA = Family(
+    attention=mamba(),
+    norms=1,
+    tied=True,
+    ignored=("intermediate_size", "d_inner", "d_model", "n_layer", "rms_norm", "pad_vocab_size_multiple"),
+)
 
 FAMILIES: dict[str, Family] = {
     "mamba": MAMBA,
