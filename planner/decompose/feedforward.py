@@ -52,6 +52,8 @@ def experts_touched(experts: int, chosen: int, tokens: Numeric, held: int | None
 @lowers(MixtureOfExperts)
 def mixture_of_experts(block: MixtureOfExperts, lowering: Lowering) -> Iterator[Op]:
     """Route, run the experts chosen, add them up, and run the shared experts on every token."""
+    if block.needs_source:
+        return
     step, hidden = lowering.step, lowering.hidden_size
     tensors = tensors_by_name(block.tensors(hidden))
     choices = block.num_experts + block.zero_experts

@@ -90,6 +90,8 @@ class MixtureOfExperts(FeedForwardBlock):
     """Biases on the shared experts' projections."""
     shared_gate: Flag = False
     """A learned scalar gate on the shared experts."""
+    needs_source: Flag = False
+    """Only tokens of images are sent to these experts, and none of text."""
 
     @model_validator(mode="after")
     def _check(self) -> MixtureOfExperts:

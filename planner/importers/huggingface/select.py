@@ -58,44 +58,44 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
     if assume is not None and assume not in ASSUMPTIONS:
         raise InputError(f"--assume: unknown choice {assume!r}, one of {', '.join(ASSUMPTIONS)}")
     model_type = _model_type(data, where, "model_type", assume)
-    family = FAMILIES[model_type]
-    notes = _assumed(data, model_type)
+    family, notes = FAMILIES[model_type], _assumed(data, model_type)
     found = _nested(data, family)
+    if found is None and family.text is None:
+        return Selection(family=family, model_type=model_type, part=data, notes=notes)
+    prefix = ""
     if found is None:
-        if family.text is None:
-            return Selection(family=family, model_type=model_type, part=data, notes=notes)
-        if not _is_flat(data, FAMILIES[family.text]):
+        text = family.text or model_type
+        if not _is_flat(data, FAMILIES[text]):
             raise CatalogueError(
                 where, [f"text_config: is missing, model_type {model_type} keeps its text model there"]
             )
         notes.append(f"model_type {model_type} keeps its text model in text_config, but this file has it at the top")
-        text = family.text
-        return Selection(
-            family=FAMILIES[text], model_type=text, part=data, wrapper=family, wrapper_type=model_type, notes=notes
-        )
-    key, part = found
-    text_type = part.get("model_type")
-    if text_type in (None, "", model_type) or (family.text and text_type not in FAMILIES and assume is None):
-        resolved = family.text or model_type
-        if text_type not in (None, "", model_type):
-            resolved = _model_type(part, where, f"{key}.model_type", assume)
+        part = data
     else:
-        resolved = _model_type(part, where, f"{key}.model_type", assume)
-    inner = _nested(part, FAMILIES[resolved]) if FAMILIES[resolved].text else None
-    if inner is not None:
-        key, part = f"{key}.{inner[0]}", inner[1]
-        resolved = FAMILIES[resolved].text or resolved
-    elif FAMILIES[resolved].text:
-        resolved = FAMILIES[resolved].text or resolved
+        key, part = found
+        text, prefix = _text_type(part, model_type, where, key, assume), f"{key}."
+        inner = _nested(part, FAMILIES[text]) if FAMILIES[text].text else None
+        if inner is not None:
+            prefix, part = f"{prefix}{inner[0]}.", inner[1]
+        text = FAMILIES[text].text or text
     return Selection(
-        family=FAMILIES[resolved],
-        model_type=resolved,
+        family=FAMILIES[text],
+        model_type=text,
         part=part,
-        prefix=f"{key}.",
+        prefix=prefix,
         wrapper=family,
         wrapper_type=model_type,
         notes=notes,
     )
+
+
+def _text_type(part: Mapping[str, Any], model_type: str, where: str, key: str, assume: str | None) -> str:
+    """Return the type of a nested text part: its own, or the one that goes with the type of the whole."""
+    usual = FAMILIES[model_type].text or model_type
+    stated = part.get("model_type")
+    if stated in (None, "", model_type) or (stated not in FAMILIES and str(stated).startswith(model_type)):
+        return usual
+    return _model_type(part, where, f"{key}.model_type", assume)
 
 
 def _nested(data: Mapping[str, Any], family: Family) -> tuple[str, Mapping[str, Any]] | None:

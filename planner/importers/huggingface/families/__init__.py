@@ -17,6 +17,7 @@ from planner.importers.huggingface.families import (
     moe_layered,
     multimodal,
     qwen,
+    recent,
     recurrent,
 )
 from planner.importers.huggingface.families.family import Family
@@ -34,6 +35,7 @@ FAMILIES: dict[str, Family] = {
     **mixed.FAMILIES,
     **recurrent.FAMILIES,
     **encoder_decoder.FAMILIES,
+    **recent.FAMILIES,
     **custom.FAMILIES,
     **multimodal.FAMILIES,
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, Family, biased_head
+from planner.importers.huggingface.families.gpt_like import FAMILIES as GPT_LIKE
 from planner.importers.huggingface.families.hybrid import FAMILIES as HYBRID
 from planner.importers.huggingface.families.llama_like import FAMILIES as LLAMA_LIKE
 from planner.importers.huggingface.families.llama_like import LLAMA
@@ -15,7 +16,7 @@ from planner.importers.huggingface.families.moe_layered import FAMILIES as LAYER
 from planner.importers.huggingface.families.qwen import QWEN2, qwen_window
 from planner.importers.huggingface.parts.basics import build, each, flag, layer_count
 from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, four_times, several
-from planner.importers.huggingface.parts.softmax import softmax, softmax_kind
+from planner.importers.huggingface.parts.softmax import softmax, softmax_kind, window_everywhere
 from planner.model import FeedForward, Norm, Projection, SoftmaxAttention
 
 # ---- ChatGLM ---------------------------------------------------------------------------------------------------------
@@ -116,6 +117,42 @@ def _nas_layer(config: Config, index: int) -> dict[str, Any]:
     return {"norms": len(kept), "projections": projections}
 
 
+# ---- Arctic, Ling ----------------------------------------------------------------------------------------------------
+
+_arctic_experts = Experts(number="num_local_experts", width="intermediate_size")
+_arctic_dense = dense()
+_arctic_residual = dense(width="hidden_size")
+
+
+def _arctic_ffn(config: Config, index: int) -> Any:
+    """Arctic: experts, and beside them a dense network of the hidden width."""
+    if (index + 1) % config.integer("moe_layer_frequency", 2):
+        return _arctic_dense(config, index)
+    routed = _arctic_experts(config, index)
+    return (_arctic_residual(config, index), routed) if config.flag("use_residual", default=False) else routed
+
+
+def _arctic_norms(config: Config, index: int) -> int:
+    beside = config.flag("use_residual", default=False)
+    return 3 if beside and (index + 1) % config.integer("moe_layer_frequency", 2) == 0 else 2
+
+
+_ling = Family(
+    attention=softmax(
+        bias="use_qkv_bias",
+        output_bias="use_bias",
+        qk_norm=each(lambda config: "head" if config.flag("use_qk_norm", default=False) else None),
+    ),
+    ffn=Experts(
+        shared=several("n_shared_experts"),
+        sparse=after_dense(),
+        bias="use_bias",
+        shared_bias="use_bias",
+        otherwise=dense(bias="use_bias"),
+    ),
+    ignored=("moe_router_enable_expert_bias", "norm_head", "norm_softmax", "moe_shared_expert_intermediate_size"),
+)
+
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 _MHA = replace(LLAMA, attention=softmax(bias="bias", output_bias="bias"), ffn=dense())
@@ -131,6 +168,12 @@ _minimax_01 = replace(
 )
 
 FAMILIES: dict[str, Family] = {
+    "arctic": Family(attention=softmax(window=window_everywhere), ffn=_arctic_ffn, norms=_arctic_norms),
+    "bailing_moe": _ling,
+    "bailing_moe_v2": _ling,
+    "RefinedWeb": GPT_LIKE["falcon"],
+    "RefinedWebModel": GPT_LIKE["falcon"],
+    "phi3_v": replace(LLAMA_LIKE["phi3"], ignored=("embd_layer", "img_processor")),
     "baichuan": replace(LLAMA, attention=softmax()),
     "xverse": replace(LLAMA, attention=softmax()),
     "internlm": _MHA,

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, Family
-from planner.importers.huggingface.parts.basics import build, each, layer_count
+from planner.importers.huggingface.parts.basics import Fact, build, each, flag, layer_count
 from planner.importers.huggingface.parts.networks import Experts, dense
 from planner.importers.huggingface.parts.softmax import shared_out
 from planner.importers.huggingface.stack import group_layers
@@ -160,7 +160,7 @@ def _heads(config: Config, side: str) -> tuple[int, int]:
     return heads, shared_out(config, heads)
 
 
-def bart_self(side: str, *, bias: bool = True, key_bias: bool = True) -> Callable[[Config, int], SoftmaxAttention]:
+def bart_self(side: str, *, bias: Fact = True, key_bias: bool = True) -> Callable[[Config, int], SoftmaxAttention]:
     """Return a reader of one side's self-attention."""
 
     def read(config: Config, index: int) -> SoftmaxAttention:  # noqa: ARG001
@@ -171,15 +171,15 @@ def bart_self(side: str, *, bias: bool = True, key_bias: bool = True) -> Callabl
             kind="mha",
             num_attention_heads=heads,
             head_dim=dim,
-            qkv_bias=bias,
+            qkv_bias=flag(config, bias),
             key_bias=key_bias,
-            output_bias=bias,
+            output_bias=flag(config, bias),
         )
 
     return read
 
 
-def bart_decoder(*, bias: bool = True, key_bias: bool = True) -> Callable[[Config, int], tuple[Any, ...]]:
+def bart_decoder(*, bias: Fact = True, key_bias: bool = True) -> Callable[[Config, int], tuple[Any, ...]]:
     """Return a reader of a decoder layer's two kinds of attention."""
     self_attention = bart_self("decoder", bias=bias, key_bias=key_bias)
 
@@ -191,9 +191,9 @@ def bart_decoder(*, bias: bool = True, key_bias: bool = True) -> Callable[[Confi
             kind="cross",
             num_attention_heads=heads,
             head_dim=dim,
-            qkv_bias=bias,
+            qkv_bias=flag(config, bias),
             key_bias=key_bias,
-            output_bias=bias,
+            output_bias=flag(config, bias),
         )
         return (self_attention(config, index), cross)
 
@@ -201,7 +201,7 @@ def bart_decoder(*, bias: bool = True, key_bias: bool = True) -> Callable[[Confi
 
 
 def bart_encoder(
-    config: Config, *, norms: int, ffn: Callable[[Config, int], Any] | None = None, bias: bool = True, **more: Any
+    config: Config, *, norms: int, ffn: Callable[[Config, int], Any] | None = None, bias: Fact = True, **more: Any
 ) -> Encoder:
     """Return an encoder of BART's kind; `more` are further fields of it."""
     attention = bart_self("encoder", bias=bias, key_bias=more.pop("key_bias", True))
@@ -258,6 +258,50 @@ def _marian_model(config: Config) -> dict[str, Any]:
         own = Table(name="encoder.embed_tokens", rows=config.integer("vocab_size"), width=config.integer("hidden_size"))
         fields["tables"] = (own,)
     return fields
+
+
+def _bigbird_model(config: Config) -> dict[str, Any]:
+    """BigBird-Pegasus: the encoder looks at blocks, with the same weights; attention has no biases."""
+    fields = _bart_model(extra=0)(config)
+    encoder = bart_encoder(
+        config, norms=1, bias="use_bias", tables=(*_positions(config, 0), *_own_embeddings(config, 2))
+    )
+    return fields | {"encoder": encoder}
+
+
+def _pegasus_x_model(config: Config) -> dict[str, Any]:
+    """Pegasus-X: global tokens with an embedding and, in each encoder layer, a norm of their own."""
+    hidden = config.integer("hidden_size")
+    tokens = Table(name="embed_global", rows=config.integer("num_global_tokens"), width=hidden)
+    own = (tokens, *_own_embeddings(config, 2))
+    return {"encoder": bart_encoder(config, norms=1, bias=False, tables=own, layer={"norms": 3})}
+
+
+def _led_model(config: Config) -> dict[str, Any]:
+    """LED: windows and global attention in the encoder, each with projections of its own."""
+    hidden = config.integer("hidden_size")
+    extra = tuple(
+        Projection(name=f"{name}_global", input_size=hidden, output_size=hidden, bias=True)
+        for name in ("query", "key", "value")
+    )
+    positions = Table(name="embed_positions", rows=config.integer("max_encoder_position_embeddings"), width=hidden)
+    return {
+        "learned_positions": config.integer("max_decoder_position_embeddings"),
+        "other_parameters": 2 * hidden,
+        "final_norm": False,
+        "encoder": bart_encoder(
+            config, norms=1, tables=(positions, *_own_embeddings(config, 2)), layer={"projections": extra}
+        ),
+    }
+
+
+def _fsmt_model(config: Config) -> dict[str, Any]:
+    """FSMT: two vocabularies, nothing tied, computed positions that are stored."""
+    hidden = config.integer("hidden_size")
+    source = Table(name="encoder.embed_tokens", rows=config.integer("src_vocab_size"), width=hidden)
+    encoder = bart_encoder(config, norms=0, tables=(source, *_positions(config, 2)))
+    rows = config.integer("max_position_embeddings") + 2
+    return {"learned_positions": rows, "final_norm": False, "encoder": encoder}
 
 
 def _nllb_ffn(side: str) -> Callable[[Config, int], Any]:
@@ -373,6 +417,21 @@ FAMILIES: dict[str, Family] = {
     "blenderbot": bart_like(_bart_model(extra=0, embedding_norm=False, final_norm=True)),
     "m2m_100": bart_like(_m2m_model),
     "marian": bart_like(_marian_model),
+    "bigbird_pegasus": bart_like(
+        _bigbird_model,
+        attention=bart_decoder(bias="use_bias"),
+        ignored=(*_IGNORED, "attention_type", "num_random_blocks", "block_size"),
+    ),
+    "pegasus_x": bart_like(
+        _pegasus_x_model, attention=bart_decoder(bias=False), ignored=(*_IGNORED, "stagger_local_blocks", "block_size")
+    ),
+    "led": bart_like(_led_model, ignored=(*_IGNORED, "attention_window")),
+    "fsmt": bart_like(
+        _fsmt_model,
+        tied=False,
+        aliases={**BART_NAMES, "vocab_size": "tgt_vocab_size"},
+        ignored=(*_IGNORED, "langs", "decoder"),
+    ),
     "nllb-moe": bart_like(_nllb_model, ffn=_nllb_ffn("decoder"), defaults={"top_k": 2}),
     "whisper": bart_like(_whisper_model, attention=bart_decoder(key_bias=False)),
 }

@@ -79,7 +79,8 @@ def _ernie_sparse(config: Config, index: int) -> bool:
     return start <= index <= end and (index + 1) % interval == 0
 
 
-def _expert_count(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+def expert_count(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+    """Return the number of experts: a learned correction for each of them."""
     return config.integer("num_experts")
 
 
@@ -170,7 +171,7 @@ FAMILIES: dict[str, Family] = {
     "ernie4_5_moe": Family(
         attention=softmax(bias="use_bias", output_bias="use_bias"),
         ffn=Experts(
-            router_parameters=_expert_count,
+            router_parameters=expert_count,
             shared=several("n_shared_experts"),
             shared_bias="use_bias",
             sparse=_ernie_sparse,
@@ -250,7 +251,7 @@ FAMILIES: dict[str, Family] = {
             more=fixed(output_gate="element", gate_bias=False),
         ),
         ffn=Experts(
-            router_parameters=_expert_count,
+            router_parameters=expert_count,
             shared=several("n_shared_experts"),
             sparse=lambda config, index: index >= config.integer("num_dense_layers", 0, least=0),
         ),

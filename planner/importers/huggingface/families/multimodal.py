@@ -16,9 +16,12 @@ TEXT_TYPES = {
     "cohere2_vision": "cohere2",
     "cosmos3_edge": "cosmos3_edge_text",
     "cosmos3_omni": "qwen3_vl_text",
+    "deepseek_ocr": "deepseek_v2",
     "deepseek_vl": "llama",
     "deepseek_vl_hybrid": "llama",
     "deepseek_vl_v2": "deepseek_v2",
+    "dots_ocr": "qwen2",
+    "ernie4_5_vl_moe": "ernie4_5_vl_moe_text",
     "exaone4_5": "exaone4",
     "fast_vlm": "qwen2",
     "fun_asr_nano": "qwen3",
@@ -33,7 +36,18 @@ TEXT_TYPES = {
     "glm_ocr": "glm_ocr_text",
     "glmasr": "llama",
     "glmga": "glm4v_text",
+    "florence2": "bart",
     "got_ocr2": "qwen2",
+    "h2ovl_chat": "mistral",
+    "hunyuan_vl": "hunyuan_v1_dense",
+    "nvlm_d": "qwen2",
+    "skywork_chat": "qwen2",
+    "opencua": "qwen2",
+    "interns1": "qwen3",
+    "ovis": "qwen2",
+    "ovis2_5": "qwen3",
+    "nemotron_nano_vl_v2": "nemotron_h",
+    "emu3": "llama",
     "granite_docling": "granite_docling_text",
     "granite_speech": "granite",
     "granite_speech_plus": "granite",
@@ -50,6 +64,7 @@ TEXT_TYPES = {
     "kimi_k3": "kimi_linear",
     "kimi_vl": "deepseek_v3",
     "lfm2_vl": "lfm2",
+    "lfm3_vl": "lfm3",
     "lighton_ocr": "qwen3",
     "llama4": "llama4_text",
     "llava": "llama",
@@ -64,6 +79,8 @@ TEXT_TYPES = {
     "mllama": "mllama_text_model",
     "molmo2": "molmo2_text",
     "moss_transcribe_diarize": "qwen3",
+    "muse_glimmer": "muse_glimmer_text",
+    "muse_spark": "muse_spark_text",
     "musicflamingo": "qwen2",
     "nemo_speechlm": "nemotron_h",
     "nemotron_h_omni": "nemotron_h",
@@ -89,6 +106,7 @@ TEXT_TYPES = {
     "shieldgemma2": "gemma3_text",
     "smolvlm": "llama",
     "step3p7": "step3p5",
+    "unlimited_ocr": "unlimited_ocr_text",
     "vibevoice": "qwen2",
     "vibevoice_asr": "qwen2",
     "video_llama_3": "qwen2",
@@ -108,7 +126,17 @@ TIED_BY_EITHER = frozenset({"qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "min
 """Types whose embeddings are tied if the whole or the text part says so."""
 
 NEVER_TIED = frozenset(
-    {"audioflamingo3", "mllama", "musicflamingo", "omniasr", "qwen2_audio", "vibevoice_asr", "voxtral"}
+    {
+        "audioflamingo3",
+        "cosmos3_edge",
+        "molmo2",
+        "mllama",
+        "musicflamingo",
+        "omniasr",
+        "qwen2_audio",
+        "vibevoice_asr",
+        "voxtral",
+    }
 )
 """Types whose LM head is a matrix of its own, whatever the file says."""
 
