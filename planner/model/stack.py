@@ -77,8 +77,8 @@ class LayerGroup(Description):
                 raise ValueError("a group has either a pattern, or attention, ffn and norms of its own")
             if not self.pattern:
                 raise ValueError("pattern is empty, it needs at least one group")
-        elif not (self.attention or self.ffn):
-            raise ValueError("a layer needs attention, ffn or both")
+        elif not (self.attention or self.ffn or self.projections) and self.norms != 0:
+            raise ValueError("a layer needs attention, ffn or both; one that does nothing has norms: 0")
         return self
 
     @property
@@ -164,7 +164,7 @@ def layer_kinds(groups: Iterable[LayerGroup]) -> tuple[LayerKind, ...]:
     kinds: dict[str, LayerKind] = {}
     numbers: dict[str, int] = {}
     for layer, count in counts.items():
-        base = " + ".join(block.label for block in layer.blocks)
+        base = " + ".join(block.label for block in layer.blocks) or ("linear" if layer.projections else "nothing")
         numbers[base] = numbers.get(base, 0) + 1
         label = base if numbers[base] == 1 else f"{base} #{numbers[base]}"
         kinds[label] = LayerKind(label, layer, count)

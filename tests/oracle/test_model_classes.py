@@ -24,7 +24,10 @@ DIFFERENT = {
     ("zamba", "small-b"): "the class shares its block only where the embeddings are tied",
     ("longcat_flash", "*"): "the class gives zero-compute experts half the weights of an expert; they have none",
     ("mimo_v2_flash", "small-c"): "KV heads that do not divide the query heads: an error",
-    ("mimo_v2_flash", "hub-hub"): "the class doubles the KV heads of layers with a window instead of heeding swa_num_key_value_heads",
+    (
+        "mimo_v2_flash",
+        "hub-hub",
+    ): "the class doubles the KV heads of layers with a window instead of heeding swa_num_key_value_heads",
     ("glmasr", "small-c"): "as mimo_v2_flash small-c",
     ("voxtral", "small-c"): "as mimo_v2_flash small-c",
     ("nllb-moe", "*"): "128 experts were taken for 129 in the share that is active",
@@ -74,7 +77,12 @@ def test_parameters_are_exact(record):
 @named(CACHED)
 def test_cache_grows_by_the_same_elements(record):
     model = read(record)
-    caches = [(kind.count, block.cache) for kind in model.layer_kinds if not kind.layer.needs_source for block in kind.layer.mixers]
+    caches = [
+        (kind.count, block.cache)
+        for kind in model.layer_kinds
+        if not kind.layer.needs_source
+        for block in kind.layer.mixers
+    ]
     growing = sum(n * ((c.width if isinstance(c.span, FullSpan) else 0) + c.index_width) for n, c in caches)
     assert growing == record["cache"]["growing_elements_per_token"]
 

@@ -18,10 +18,16 @@ RECORDS = json.loads((DATA / "released.json").read_text())
 
 DIFFERENT = {
     # Where the planner counts otherwise, and why.
-    ("tiiuae/falcon-180B", "kv_bytes_per_token"): "the library copies each of the 8 KV heads to all its query heads; engines cache 8",
+    (
+        "tiiuae/falcon-180B",
+        "kv_bytes_per_token",
+    ): "the library copies each of the 8 KV heads to all its query heads; engines cache 8",
     ("xai-org/grok-1", "parameters"): "the stand-in has two norms in a layer, the model four",
     ("xai-org/grok-1", "active_parameters"): "the stand-in has two norms in a layer, the model four",
-    ("openbmb/MiniCPM-2B", "parameters"): "the file says that the embeddings are not tied, as those of the 128k model are not",
+    (
+        "openbmb/MiniCPM-2B",
+        "parameters",
+    ): "the file says that the embeddings are not tied, as those of the 128k model are not",
     ("openbmb/MiniCPM-2B", "active_parameters"): "the file says that the embeddings are not tied",
     ("tiiuae/Falcon-H1-0.5B-Base", "flops"): "the counter took the state space's inner products for matmuls",
     ("NX-AI/xLSTM-7b", "flops"): "the counter took the matrix memory's inner products for matmuls",

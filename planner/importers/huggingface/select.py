@@ -93,7 +93,9 @@ def _text_type(part: Mapping[str, Any], model_type: str, where: str, key: str, a
     """Return the type of a nested text part: its own, or the one that goes with the type of the whole."""
     usual = FAMILIES[model_type].text or model_type
     stated = part.get("model_type")
-    if stated in (None, "", model_type) or (stated not in FAMILIES and str(stated).startswith(model_type)):
+    if stated is None or (isinstance(stated, str) and stated not in FAMILIES and stated.startswith(model_type)):
+        return usual
+    if stated in ("", model_type):
         return usual
     return _model_type(part, where, f"{key}.model_type", assume)
 

@@ -27,7 +27,7 @@ from planner.importers.huggingface.parts.basics import (
 from planner.importers.huggingface.parts.latent import latent
 from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, qwen_sparse, several
 from planner.importers.huggingface.parts.recurrent import short_convolution
-from planner.importers.huggingface.parts.softmax import fixed, softmax, window_on
+from planner.importers.huggingface.parts.softmax import fixed, softmax, window_everywhere, window_on
 from planner.model import MixtureOfExperts, Projection
 
 SLIDING = ("full_attention", "sliding_attention")
@@ -172,7 +172,9 @@ FAMILIES: dict[str, Family] = {
     "molmo2_text": Family(attention=softmax(bias="attention_bias", qk_norm="head"), ffn=dense(), model=_molmo_model),
     "nanochat": Family(attention=llama_attention, ffn=dense(kind="plain"), norm=NO_WEIGHT),
     "doge": Family(
-        attention=softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head"),
+        attention=softmax(
+            window=window_everywhere, bias="attention_bias", output_bias="attention_bias", qk_norm="head"
+        ),
         ffn=dense(bias="mlp_bias"),
         layer=_doge_layer,
         ignored=("num_experts", "num_experts_per_tok"),
