@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,6 @@ from planner.op import Attention, Axis, FullSpan, IndexMatmul, Matmul, Op, Selec
 from planner.precision import Role
 from planner.units import Numeric
 from planner.workload import Step
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 LATENT = Axis("latent", 1)
 """The one head that latent attention keeps in its cache, shared by all query heads."""
@@ -41,9 +37,9 @@ def latent_attention(block: LatentAttention, lowering: Lowering) -> Iterator[Op]
         yield from index(block.indexer, tensors, lowering)
     absorbed = _absorbed(block, lowering.step)
     if np.any(absorbed):
-        yield from _absorbed_attention(block, lowering, np.multiply(absorbed, 1))
+        yield from _absorbed_attention(block, lowering, absorbed)
     if not np.all(absorbed):
-        yield from _expanded_attention(block, lowering, tensors["kv_b_proj"], 1 - np.multiply(absorbed, 1))
+        yield from _expanded_attention(block, lowering, tensors["kv_b_proj"], 1 - absorbed)
     if block.output_gate:
         width = block.num_attention_heads * block.v_head_dim
         yield lowering.matmul(tensors["gate_proj"])
@@ -51,14 +47,16 @@ def latent_attention(block: LatentAttention, lowering: Lowering) -> Iterator[Op]
     yield lowering.matmul(tensors["o_proj"])
 
 
-def _absorbed(block: LatentAttention, step: Step) -> bool | NDArray[np.bool_]:
-    """Whether the absorbed form takes fewer FLOPs than the expanded one, or was asked for."""
+def _absorbed(block: LatentAttention, step: Step) -> Numeric:
+    """Return 1 where the absorbed form takes fewer FLOPs than the expanded one, or was asked for, else 0."""
     if step.mla != "auto":
-        return step.mla == "absorbed"
+        return int(step.mla == "absorbed")
     pairs = step.batch * block.span.pairs(step.new_tokens, step.context, causal=step.mask == "causal")
     wider = (2 * block.kv_lora_rank + block.qk_rope_head_dim) - (block.qk_head_dim + block.v_head_dim)
     re_expanded = step.batch * step.context * block.kv_lora_rank * (block.qk_nope_head_dim + block.v_head_dim)
-    return np.less_equal(pairs * wider, re_expanded)
+    fewer = np.less_equal(pairs * wider, re_expanded)
+    # NumPy's own scalars would carry 64-bit integers, which overflow, into counts.
+    return fewer.astype(float) if isinstance(fewer, np.ndarray) else int(fewer)
 
 
 def _absorbed_attention(block: LatentAttention, lowering: Lowering, share: Numeric) -> Iterator[Op]:
