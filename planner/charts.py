@@ -7,12 +7,16 @@ chart can follow the colours of a page or be drawn for paper. What bounds an ope
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
+
+Spec = dict[str, Any]
+"""A chart in the terms of Vega-Lite."""
 
 SHAPES = {"compute": "triangle-up", "memory": "circle", "network": "square"}
 """The mark of each bound."""
@@ -92,16 +96,11 @@ class Selection:
     precision: str
 
 
-def _params(selection: Selection) -> list[alt.Parameter]:
-    import altair as alt  # noqa: PLC0415 - heavy
-
-    return [alt.param(name="batch", value=selection.batch), alt.param(name="precision", value=selection.precision)]
-
-
-def _data(frame: pd.DataFrame) -> Any:
+def _named(name: str) -> alt.Chart:
+    """Return an empty chart of a named table; `_finish` adds its rows, so that they are not copied from layer to layer."""
     import altair as alt  # noqa: PLC0415
 
-    return alt.Data(values=frame.to_dict(orient="records"))
+    return alt.Chart(alt.NamedData(name=name))
 
 
 def title(frame: pd.DataFrame, name: str) -> str:
@@ -111,50 +110,53 @@ def title(frame: pd.DataFrame, name: str) -> str:
     return f"{words} [{unit}]" if unit else words
 
 
-def _finish(chart: alt.LayerChart, look: Look, height: int) -> alt.LayerChart:
+def _finish(
+    layers: list[alt.Chart], tables: Mapping[str, pd.DataFrame], selection: Selection, look: Look, height: int
+) -> Spec:
+    """Return layers as one specification, with their data, their parameters and their colours."""
     import altair as alt  # noqa: PLC0415
 
-    palette, font = look.palette, "system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
+    chart = alt.LayerChart(layer=layers, width=look.width, height=height)
+    spec: Spec = chart.to_dict()
+    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    spec["background"] = look.palette.surface
     if look.title:
-        chart = chart.properties(title=alt.Title(look.title, anchor="start", color=palette.ink, fontSize=14))
-    axis = {
-        "labelColor": palette.ink,
-        "titleColor": palette.ink,
-        "titleFontWeight": "normal",
-        "gridColor": palette.grid,
-        "domainColor": palette.muted,
-        "tickColor": palette.muted,
-        "labelFontSize": 11,
-        "titleFontSize": 12,
+        spec["title"] = {"text": look.title, "anchor": "start", "fontSize": 14}
+    spec["params"] = [{"name": "batch", "value": selection.batch}, {"name": "precision", "value": selection.precision}]
+    spec["config"] = _config(look.palette)
+    spec["datasets"] = {name: frame.to_dict(orient="records") for name, frame in tables.items()}
+    return spec
+
+
+def _config(palette: Palette) -> Spec:
+    words = {"labelColor": palette.ink, "titleColor": palette.ink, "titleFontWeight": "normal", "titleFontSize": 12}
+    return {
+        "font": "system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif",
+        "title": {"color": palette.ink},
+        "view": {"stroke": None},
+        "axis": {
+            **words,
+            "labelFontSize": 11,
+            "gridColor": palette.grid,
+            "domainColor": palette.muted,
+            "tickColor": palette.muted,
+        },
+        "legend": {
+            **words,
+            "orient": "top",
+            "titleOrient": "left",
+            "offset": 6,
+            "labelFontSize": 12,
+            "symbolStrokeColor": palette.ink,
+            "symbolFillColor": "transparent",
+        },
     }
-    legend = {
-        "labelColor": palette.ink,
-        "titleColor": palette.ink,
-        "titleFontWeight": "normal",
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "symbolStrokeColor": palette.ink,
-        "symbolFillColor": "transparent",
-    }
-    background = None if look.palette is PAGE else palette.surface
-    return (
-        chart.properties(
-            width=look.width,
-            height=height,
-            background=background,
-            autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
-        )
-        .configure(font=font)
-        .configure_axis(**axis)
-        .configure_legend(**legend)
-        .configure_view(stroke=None)
-    )
 
 
 # ---- the roofline ----------------------------------------------------------------------------------------------------
 
 
-def roofline(roofs: pd.DataFrame, points: pd.DataFrame, selection: Selection, look: Look) -> alt.LayerChart:
+def roofline(roofs: pd.DataFrame, points: pd.DataFrame, selection: Selection, look: Look) -> Spec:
     """Return a roofline chart (Williams, Waterman and Patterson, CACM 52(4), 2009), logarithmic in both axes.
 
     Parameters
@@ -178,9 +180,8 @@ def roofline(roofs: pd.DataFrame, points: pd.DataFrame, selection: Selection, lo
     series = look.palette.series
     scale = alt.Scale(domain=peaks, range=[series[i % len(series)] for i in range(len(peaks))])
     colour = alt.Color("roof:N", scale=scale, legend=None)
-    layers = [*_roof_layers(roofs, x, y, colour, look.palette), *_point_layers(points, x, y, colour, look.palette)]
-    chart = alt.layer(*layers).add_params(*_params(selection))
-    return _finish(chart, look, height=430)
+    layers = [*_roof_layers(x, y, colour, look.palette), *_point_layers(points, x, y, colour, look.palette)]
+    return _finish(layers, {"roofs": roofs, "points": points}, selection, look, height=430)
 
 
 def _log_axis(
@@ -205,10 +206,10 @@ def _log_axis(
     )
 
 
-def _roof_layers(roofs: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, palette: Palette) -> list[alt.Chart]:
+def _roof_layers(x: alt.X, y: alt.Y, colour: alt.Color, palette: Palette) -> list[alt.Chart]:
     import altair as alt  # noqa: PLC0415
 
-    base = alt.Chart(_data(roofs)).encode(x=x, y=y)
+    base = _named("roofs").encode(x=x, y=y)
     slope, peaks = (base.transform_filter(f"datum.limit == '{limit}'") for limit in ("memory", "compute"))
     ridges = peaks.transform_filter("datum.end == 'from'").mark_rule(strokeDash=[2, 4], opacity=0.8)
     # The slope's label lies along it, at whatever size the chart is drawn.
@@ -238,7 +239,7 @@ def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, p
         "bound:N",
         title="bound by",
         scale=alt.Scale(domain=present, range=[SHAPES[bound] for bound in present]),
-        legend=alt.Legend(orient="top-left", direction="horizontal", offset=4, symbolSize=90),
+        legend=alt.Legend(symbolSize=90),
     )
     tooltip = [
         alt.Tooltip("operation:N"),
@@ -251,11 +252,7 @@ def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, p
         alt.Tooltip("time:N", title="at least"),
         alt.Tooltip("share:Q", title="share of the step", format=".1%"),
     ]
-    shown = (
-        alt.Chart(_data(points))
-        .transform_filter("datum.batch == batch && datum.precision == precision")
-        .encode(x=x, y=y)
-    )
+    shown = _named("points").transform_filter("datum.batch == batch && datum.precision == precision").encode(x=x, y=y)
     operations = (
         shown.transform_filter("datum.roof != ''")
         .mark_point(filled=True, opacity=0.85, stroke=palette.surface, strokeWidth=1)
@@ -278,26 +275,33 @@ def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, p
 
 
 def _point_labels(shown: alt.Chart, palette: Palette) -> list[alt.Chart]:
-    """Return names beside points: to the right of what is on the slope, slanted above what is on a flat roof."""
+    """Return names beside points: right of what is on the slope, slanted below what is on a flat roof, left of the whole step."""
     import altair as alt  # noqa: PLC0415
 
-    text = {"text": alt.expr(f"width < {NARROW} ? '' : datum.label"), "fontSize": 11, "align": "left"}
-    halo = {"color": palette.surface, "stroke": palette.surface, "strokeWidth": 3, "strokeJoin": "round"}
-    flat = shown.transform_filter("datum.label != '' && datum.bound == 'compute' && datum.roof != ''")
-    slope = shown.transform_filter("datum.label != '' && (datum.bound != 'compute' || datum.roof == '')")
-    flat_text = text | {"angle": 320, "dx": 10, "dy": -6, "baseline": "middle"}
-    slope_text = text | {"dx": 12, "dy": 3, "baseline": "top"}
+    text: dict[str, Any] = {"text": alt.expr(f"width < {NARROW} ? '' : datum.label"), "fontSize": 11}
+    halo: dict[str, Any] = {"stroke": palette.surface, "strokeWidth": 3, "strokeJoin": "round"}
+    places: dict[str, dict[str, Any]] = {
+        "datum.roof == ''": {"align": "right", "dx": -12, "dy": -5, "baseline": "bottom"},
+        "datum.roof != '' && datum.bound == 'compute'": {
+            "align": "left",
+            "angle": 38,
+            "dx": 12,
+            "dy": 5,
+            "baseline": "middle",
+        },
+        "datum.roof != '' && datum.bound != 'compute'": {"align": "left", "dx": 12, "dy": 3, "baseline": "top"},
+    }
     return [
-        part.mark_text(**style, **colours)
-        for part, style in ((flat, flat_text), (slope, slope_text))
-        for colours in (halo, {"color": palette.ink})
+        shown.transform_filter(f"datum.label != '' && {place}").mark_text(**text, **style, **colours)
+        for place, style in places.items()
+        for colours in ({"color": palette.surface, **halo}, {"color": palette.ink})
     ]
 
 
 # ---- times over batch ------------------------------------------------------------------------------------------------
 
 
-def times(times: pd.DataFrame, marks: pd.DataFrame, selection: Selection, look: Look) -> alt.LayerChart:
+def times(times: pd.DataFrame, marks: pd.DataFrame, selection: Selection, look: Look) -> Spec:
     """Return the time of a step over its batch: what computing, memory and network each take, and the band between the bounds.
 
     Parameters
@@ -305,7 +309,7 @@ def times(times: pd.DataFrame, marks: pd.DataFrame, selection: Selection, look: 
     times : pandas.DataFrame
         `batch, precision, part, time_of_a_step, lower, upper`: a row for each part of the time.
     marks : pandas.DataFrame
-        `precision, batch, event, text`: batches at which something changes.
+        `precision, batch, event, side, text`: batches at which something changes, and on which side of it the text stands.
     selection : Selection
         The batch and the precision that are shown at first.
     look : Look
@@ -318,17 +322,18 @@ def times(times: pd.DataFrame, marks: pd.DataFrame, selection: Selection, look: 
         "batch:Q",
         title=title(times, "batch"),
         scale=alt.Scale(type="log", base=2, domain=batches, nice=False),
-        axis=alt.Axis(format=",", values=[4**n for n in range(12) if 4**n <= batches[1]]),
+        axis=alt.Axis(
+            format=",", values=[4**n for n in range(12) if 4**n <= batches[1]], labelOverlap="greedy", labelSeparation=8
+        ),
     )
     lowest = float(times["lower"].min()) / TOO_SHORT
     y = _log_axis(alt.Y, times, "time_of_a_step", [times[times["time_of_a_step"] >= lowest]], (1.0, 3.0), unit="s")
-    shown = alt.Chart(_data(times)).transform_filter("datum.precision == precision")
+    shown = _named("times").transform_filter("datum.precision == precision")
     layers = [
         *_time_layers(shown, list(dict.fromkeys(times["part"])), x, y, look.palette),
-        *_mark_layers(marks, x, look.palette),
+        *_mark_layers(x, look.palette),
     ]
-    chart = alt.layer(*layers).add_params(*_params(selection))
-    return _finish(chart, look, height=280)
+    return _finish(layers, {"times": times, "marks": marks}, selection, look, height=280)
 
 
 def _time_layers(shown: alt.Chart, parts: list[str], x: alt.X, y: alt.Y, palette: Palette) -> list[alt.Chart]:
@@ -338,9 +343,7 @@ def _time_layers(shown: alt.Chart, parts: list[str], x: alt.X, y: alt.Y, palette
         "part:N",
         title="time for",
         scale=alt.Scale(domain=parts, range=[DASHES[part] for part in parts]),
-        legend=alt.Legend(
-            orient="top-left", direction="horizontal", symbolType="stroke", symbolStrokeWidth=2, symbolSize=400
-        ),
+        legend=alt.Legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=400),
     )
     band = shown.mark_area(color=palette.muted, opacity=0.22, clip=True).encode(
         x=x, y=alt.Y("lower:Q").scale(type="log"), y2="upper:Q"
@@ -362,15 +365,27 @@ def _time_layers(shown: alt.Chart, parts: list[str], x: alt.X, y: alt.Y, palette
     return [band, here, lines, dots]
 
 
-def _mark_layers(marks: pd.DataFrame, x: alt.X, palette: Palette) -> list[alt.Chart]:
+def _mark_layers(x: alt.X, palette: Palette) -> list[alt.Chart]:
     import altair as alt  # noqa: PLC0415
 
-    shown = alt.Chart(_data(marks)).transform_filter("datum.precision == precision").encode(x=x)
+    shown = _named("marks").transform_filter("datum.precision == precision").encode(x=x)
     layers = [shown.mark_rule(color=palette.muted, strokeDash=[4, 3])]
-    for event, align, dx, dy in (("full", "right", -5, -26), ("threshold", "left", 5, -8)):
-        one = shown.transform_filter(alt.datum.event == event)
-        text = one.mark_text(align=align, dx=dx, dy=dy, baseline="bottom", fontSize=11, color=palette.ink)
-        layers.append(text.encode(y=alt.value("height"), text="text:N"))
+    halo: dict[str, Any] = {
+        "color": palette.surface,
+        "stroke": palette.surface,
+        "strokeWidth": 4,
+        "strokeJoin": "round",
+    }
+    sides: dict[str, dict[str, Any]] = {"left": {"align": "right", "dx": -6}, "right": {"align": "left", "dx": 6}}
+    for event, dy in (("full", -24), ("threshold", -8)):
+        for side, place in sides.items():
+            one = shown.transform_filter(f"datum.event == '{event}' && datum.side == '{side}'")
+            layers += [
+                one.mark_text(baseline="bottom", fontSize=11, dy=dy, **place, **colours).encode(
+                    y=alt.value("height"), text="text:N"
+                )
+                for colours in (halo, {"color": palette.ink})
+            ]
     return layers
 
 
@@ -381,7 +396,7 @@ def library() -> str:
     """Return vega, vega-lite and vega-embed as one script without dependencies, of the version that altair writes for."""
     import vl_convert  # noqa: PLC0415
 
-    return str(vl_convert.javascript_bundle(vl_version=_version()))
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_version()))
 
 
 def _version() -> str:
@@ -390,15 +405,15 @@ def _version() -> str:
     return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 
 
-def svg(chart: alt.LayerChart) -> str:
+def svg(spec: Spec) -> str:
     """Return a chart as SVG, drawn without a browser."""
     import vl_convert  # noqa: PLC0415
 
-    return str(vl_convert.vegalite_to_svg(chart.to_dict(), vl_version=_version()))
+    return str(vl_convert.vegalite_to_svg(spec, vl_version=_version()))
 
 
-def png(chart: alt.LayerChart, scale: float = 2.0) -> bytes:
+def png(spec: Spec, scale: float = 2.0) -> bytes:
     """Return a chart as PNG, drawn without a browser at `scale` times its size."""
     import vl_convert  # noqa: PLC0415
 
-    return bytes(vl_convert.svg_to_png(svg(chart), scale=scale))
+    return bytes(vl_convert.svg_to_png(svg(spec), scale=scale))

@@ -10,7 +10,7 @@ import click
 
 from planner import __version__, catalogue
 from planner.cli.command_line import command_line
-from planner.cli.options import hardware_option, precision_options, step_options
+from planner.cli.options import assume_option, hardware_option, precision_options, step_options
 from planner.cli.output import write_whole
 from planner.errors import InputError
 from planner.report.study import Study, study
@@ -28,6 +28,7 @@ SUFFIXES = (".html", ".svg", ".png")
 @click.argument("model")
 @hardware_option
 @step_options
+@assume_option
 @precision_options
 @click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="The date on the report.  [default: today]")
 @click.option("--output", "-o", metavar="FILE", help="Where to write: .html, or .svg or .png for the roofline alone.")
@@ -38,7 +39,7 @@ def command(**options: Any) -> None:
     offline. It compares int8, bf16 and fp32 with the precision asked for; --precision takes several, separated by commas.
     """
     path = _path(options)
-    model = catalogue.load_model(options["model"])
+    model = catalogue.load_model(options["model"], assume=options["assume"])
     hardware = catalogue.load_hardware(options["hardware_name"])
     phase = Phase(options["phase"])
     context, new_tokens = default_lengths(phase, options["context"], options["new_tokens"])

@@ -53,8 +53,8 @@ def asked(study: Study) -> str:
 def _lead(study: Study) -> str:
     point, subject = study.asked.point, asked(study)
     return (
-        f"{subject[0].upper()}{subject[1:]} is {point.bound}-bound: it takes at least {words.duration(point.lower_s)}, "
-        f"{words.number(point.tokens_per_s)} tokens/s at most, and {_limit(study.asked)}."
+        f"{subject[0].upper()}{subject[1:]} is {point.bound}-bound, takes at least {words.duration(point.lower_s)} "
+        f"({words.number(point.tokens_per_s)} tokens/s at most), and is limited by {_limit(study.asked)}."
     )
 
 
@@ -62,20 +62,20 @@ def _limit(choice: Choice) -> str:
     """Return what the largest of the three times goes into."""
     point = choice.point
     if point.bound == "network":
-        return "most of that goes into the links between chips"
+        return "the links between chips"
     if point.bound == "memory":
         parts = {
             "reading weights": sum(float(r.weight_bytes) for r in point.ops),
-            "the KV cache": sum(float(r.kv_bytes) for r in point.ops),
+            "reading and writing the KV cache": sum(float(r.kv_bytes) for r in point.ops),
             "moving activations": sum(float(r.activation_bytes) for r in point.ops),
         }
         name = max(parts, key=lambda part: parts[part])
-        return f"{words.percent(parts[name], point.memory_bytes)} of the bytes it moves are for {name}"
+        return f"{name}, {words.percent(parts[name], point.memory_bytes)} of the bytes it moves"
     times: dict[str, float] = {}
     for rating in point.ops:
         times[rating.op.name] = times.get(rating.op.name, 0.0) + float(rating.compute_s or 0.0)
     name = max(times, key=lambda op: times[op])
-    return f"{words.percent(times[name], point.compute_s)} of its arithmetic is in {name}"
+    return f"arithmetic, of which {name} takes {words.percent(times[name], point.compute_s)}"
 
 
 def _bounds(choice: Choice) -> str:
@@ -92,7 +92,7 @@ def _operations(choice: Choice) -> str:
     computing = [r for r in choice.point.ops if np.any(np.greater(r.flops, 0))]
     names = {bound: list(dict.fromkeys(r.op.name for r in computing if r.bound == bound)) for bound in BOUNDS}
     parts = [
-        f"{bound}-bound {'are' if len(found) > 1 else 'is'} {words.listed(found)}"
+        f"{words.listed(found)} {'are' if len(found) > 1 else 'is'} {bound}-bound"
         for bound, found in names.items()
         if found
     ]
@@ -104,11 +104,18 @@ def _operations(choice: Choice) -> str:
 
 def _threshold(study: Study) -> str:
     choice = study.asked
-    if choice.threshold.batch is not None:
-        return f"As a whole the step is compute-bound from a batch of {choice.threshold.batch:,} on{_reach(study)}."
-    if not choice.threshold.is_never:
-        return f"As a whole the step becomes compute-bound only beyond a batch of {LAST_OF_ALL:,}."
-    return f"As a whole the step is compute-bound at no batch, however large: {_why_never(choice)}."
+    if choice.threshold.is_never:
+        return f"As a whole the step is compute-bound at no batch, however large: {_why_never(choice)}."
+    return f"As a whole the step is compute-bound {_from(choice.threshold)}{_reach(study)}."
+
+
+def _from(threshold: Threshold) -> str:
+    """Return from which batch on, as the end of a sentence."""
+    if threshold.is_never:
+        return "never"
+    if threshold.batch == 1:
+        return "at any batch"
+    return f"from a batch of {threshold.batch:,} on" if threshold.batch else f"only beyond a batch of {LAST_OF_ALL:,}"
 
 
 def _reach(study: Study) -> str:
@@ -151,16 +158,11 @@ def from_batch(threshold: Threshold) -> str:
 
 
 def _others(study: Study) -> str:
-    found = []
-    for choice in study.choices[1:]:
-        if not choice.threshold.is_known:
-            found.append(f"in {choice.name} nothing can be said")
-        elif choice.threshold.is_never:
-            found.append(f"in {choice.name} never")
-        else:
-            batch = choice.threshold.batch
-            found.append(f"in {choice.name} from {f'{batch:,}' if batch else f'beyond {LAST_OF_ALL:,}'}")
-    return f"In other precisions the step would be compute-bound {words.listed(found)}." if found else ""
+    found = [
+        f"{choice.name} {_from(choice.threshold) if choice.threshold.is_known else 'unknown, for want of a rate'}"
+        for choice in study.choices[1:]
+    ]
+    return f"In other precisions the whole step is compute-bound: {'; '.join(found)}." if found else ""
 
 
 def _room(study: Study) -> str:
@@ -170,7 +172,7 @@ def _room(study: Study) -> str:
         return f"{chip} has no fixed memory size: what fits cannot be said. The weights take {weights}."
     held = words.scaled(room, "B")
     if choice.weight_bytes > room:
-        return f"The weights take {weights} and do not fit into the {held} of one chip: figures are for one with memory enough."
+        return f"The weights take {weights} and do not fit into the {held} of one chip."
     if choice.fitting is None:
         return f"The weights take {weights} of {held}."
     tokens = study.step.context + study.step.new_tokens

@@ -82,7 +82,7 @@ def roofs(study: Study, points: pd.DataFrame) -> pd.DataFrame:
             "limit": limit,
             "end": end,
             "arithmetic_intensity": rounded(intensity),
-            "attainable_rate": rounded(attainable(intensity, peak, bandwidth)),
+            "attainable_rate": rounded(float(attainable(intensity, peak, bandwidth))),
         }
         for (label, limit, pair), peak in zip(ends, (peaks[-1][0], *(peak for peak, _ in peaks)), strict=True)
         for end, intensity in zip(("from", "to"), pair, strict=True)
@@ -214,11 +214,13 @@ def marks(study: Study) -> pd.DataFrame:
     """Return the batches at which something changes: compute-bound from here on, memory full."""
     rows: list[Row] = []
     for choice in study.choices:
-        if choice.threshold.batch:
+        if choice.threshold.batch is not None and choice.threshold.batch > 1:
             text = f"compute-bound from {choice.threshold.batch:,}"
             rows.append({"precision": choice.name, "batch": choice.threshold.batch, "event": "threshold", "text": text})
         if choice.fitting is not None and choice.fitting > 0:
             text = f"memory full at {choice.fitting:,}"
             rows.append({"precision": choice.name, "batch": choice.fitting, "event": "full", "text": text})
-    shown = [row for row in rows if row["batch"] <= study.batches[-1]]
-    return _frame(shown, ("precision", "batch", "event", "text"))
+    last = study.batches[-1]
+    # A label stands on the side where there is room for it.
+    shown = [{**row, "side": "right" if row["batch"] ** 2 < last else "left"} for row in rows if row["batch"] <= last]
+    return _frame(shown, ("precision", "batch", "event", "side", "text"))

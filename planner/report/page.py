@@ -10,7 +10,7 @@ import base64
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -26,9 +26,11 @@ from planner.report.answer import answer
 from planner.report.study import Study, digest
 
 if TYPE_CHECKING:
-    import altair as alt
     import jinja2
     from markupsafe import Markup
+
+DRAWN_WIDTH = 860
+"""Width of a chart that is drawn before it is known how wide it may be [pixels]."""
 
 TEMPLATE = "report.html.j2"
 
@@ -84,8 +86,8 @@ def render(study: Study, origin: Origin) -> str:
         study=study,
         origin=origin,
         **content,
-        drawn={name: Markup(text) for name, text in _drawn(study).items()},  # noqa: S704 - drawn here, from escaped text
-        specs=embedded({name: chart.to_dict() for name, chart in found.items()}),
+        drawn={name: Markup(text) for name, text in _drawn(found).items()},  # noqa: S704 - drawn here, from escaped text
+        specs=embedded(found),
         control=embedded({"batches": study.batches, "readouts": readouts}),
         style=Markup(_text("report.css")),  # noqa: S704 - our own file
         scripts={name: Markup(text) for name, text in scripts.items()},  # noqa: S704 - our own file and the library
@@ -130,7 +132,7 @@ def _selection(study: Study) -> charts.Selection:
     return charts.Selection(batch=int(study.step.batch), precision=rated[0] if rated else study.asked.name)
 
 
-def _charts(study: Study, look: charts.Look) -> dict[str, alt.LayerChart]:
+def _charts(study: Study, look: charts.Look) -> dict[str, charts.Spec]:
     """Return the charts by name; none where the chip has no rates."""
     points, times = frames.points(study), frames.times(study)
     if points.empty or times.empty:
@@ -142,9 +144,9 @@ def _charts(study: Study, look: charts.Look) -> dict[str, alt.LayerChart]:
     }
 
 
-def _drawn(study: Study) -> dict[str, str]:
+def _drawn(found: Mapping[str, charts.Spec]) -> dict[str, str]:
     """Return the charts as they stand at first, for readers whose browser runs no scripts."""
-    return {name: charts.svg(chart) for name, chart in _charts(study, charts.Look(palette=charts.PAGE)).items()}
+    return {name: charts.svg({**spec, "width": DRAWN_WIDTH}) for name, spec in found.items()}
 
 
 def _template() -> jinja2.Template:

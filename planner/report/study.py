@@ -10,10 +10,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.hardware import Hardware
 from planner.memory import CacheBytes, cache_bytes, sequence_bytes, weight_bytes
@@ -23,6 +22,9 @@ from planner.precision import Precision, Role
 from planner.step import StepRating, rate_step
 from planner.units import Numeric
 from planner.workload import Step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LAST_OF_ALL = 2**16
 """Every batch up to this one is tried."""
@@ -36,7 +38,7 @@ LEAST_SHOWN = 64
 OpKey: TypeAlias = tuple[str, str]
 """Group and name of an operation."""
 
-Times: TypeAlias = tuple[Numeric | None, Numeric | None, Numeric]
+Times: TypeAlias = "tuple[Numeric | None, Numeric | None, Numeric]"
 """Seconds to compute, on memory and on the network."""
 
 

@@ -30,7 +30,7 @@ def _precision(study: Study, choice: Choice) -> Table:
     ridge = critical_intensity(rate.flops_per_s, bandwidth) if rate.flops_per_s and bandwidth else None
     return {
         "name": choice.name,
-        "arithmetic": rate.used or words.NOTHING,
+        "arithmetic": rate.used,
         "peak": words.scaled(rate.flops_per_s, "FLOP/s"),
         "ridge": words.number(ridge),
         "bytes": words.scaled(point.memory_bytes, "B"),
@@ -192,7 +192,7 @@ def _cache_parts(study: Study) -> list[tuple[str, list[float]]]:
 
 def _fitting(choice: Choice, room: float | None) -> str:
     if room is not None and choice.weight_bytes > room:
-        return "none: weights too large"
+        return "none"
     return words.NOTHING if choice.fitting is None else f"{choice.fitting:,}"
 
 
@@ -243,7 +243,7 @@ def settings(study: Study) -> list[tuple[str, str]]:
             f"{words.scaled(model.parameters)} parameters, {words.scaled(model.active_parameters)} of them used by a token",
         ),
     ]
-    if any(isinstance(kind.layer.attention, LatentAttention) for kind in model.layer_kinds):
+    if any(isinstance(block, LatentAttention) for kind in model.layer_kinds for block in kind.layer.mixers):
         found.insert(6, ("Latent attention", {"auto": "the form with fewer FLOPs"}.get(step.mla, step.mla)))
     return found
 
@@ -263,9 +263,13 @@ def _readout(study: Study, choice: Choice, index: int) -> str:
     shape = (len(study.batches),)
     lower, upper, rate = (np.broadcast_to(v, shape)[index] for v in (sweep.lower_s, sweep.upper_s, sweep.tokens_per_s))
     bound = np.broadcast_to(sweep.bound, shape)[index]
-    room = "" if study.room is None else f" of {words.scaled(study.room, 'B')}"
-    over = " (too much)" if study.room is not None and choice.needed_bytes(batch) > study.room else ""
+    needed, room = choice.needed_bytes(batch), study.room
+    taken = f"weights and cache take {words.scaled(needed, 'B')}"
+    if room is not None:
+        taken += (
+            f" of {words.scaled(room, 'B')}" if needed <= room else f", the chip has only {words.scaled(room, 'B')}"
+        )
     return (
         f"{bound}-bound, {words.duration(lower)} to {words.duration(upper)} a step at datasheet rates, "
-        f"at most {words.number(rate)} tokens/s; weights and cache take {words.scaled(choice.needed_bytes(batch), 'B')}{room}{over}."
+        f"at most {words.number(rate)} tokens/s; {taken}."
     )

@@ -96,14 +96,14 @@ def figure(path: str, value: Any) -> str:
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """Return names as a phrase, cut off where there are many.
+    """Return names as a phrase, cut off where there are many; what is cut off is never a single name.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
     >>> listed(["a", "b", "c", "d"], most=2)
     'a, b and 2 more'
     """
-    if len(names) > most:
+    if len(names) > most + 1:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
 
