@@ -145,6 +145,7 @@ def _config(palette: Palette) -> Spec:
             **words,
             "orient": "top",
             "titleOrient": "left",
+            "titlePadding": 10,
             "offset": 6,
             "labelFontSize": 12,
             "symbolStrokeColor": palette.ink,

@@ -36,7 +36,9 @@ def command(**options: Any) -> None:
         if len(names) < 2:  # noqa: PLR2004 - what can be compared
             raise click.UsageError("--compare needs two chips or more, such as: planner hardware --compare A B")
         chips = [records.hardware_record(name, catalogue.load_hardware(name)) for name in names]
-        result = Result(record=chips, rows=comparison_rows(chips), tables=lambda: comparison_tables(chips, _shown))
+        result = Result(
+            record=chips, rows=comparison_rows(chips), tables=lambda: comparison_tables(chips, words.figure)
+        )
     elif len(names) > 1:
         raise click.UsageError(f"{len(names)} chips are named, show them side by side with --compare")
     elif not names:

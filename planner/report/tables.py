@@ -229,6 +229,9 @@ def settings(study: Study) -> list[tuple[str, str]]:
         "full": "every query over all positions, or its window",
     }
     logits = {"last": "of the last token of each sequence", "all": "of every token"}
+    active = (
+        "" if model.active_parameters == model.parameters else f", {model.active_parameters:,} of them used by a token"
+    )
     found = [
         ("Phase", str(step.phase)),
         ("Batch", words.counted(int(step.batch), "sequence")),
@@ -238,10 +241,7 @@ def settings(study: Study) -> list[tuple[str, str]]:
         ("Logits", logits[step.logits]),
         ("Precision", f"{study.asked.name}: {_formats(study.asked)}"),
         ("Chips", "one"),
-        (
-            "Model",
-            f"{words.scaled(model.parameters)} parameters, {words.scaled(model.active_parameters)} of them used by a token",
-        ),
+        ("Model", f"{model.parameters:,} parameters{active}"),
     ]
     if any(isinstance(block, LatentAttention) for kind in model.layer_kinds for block in kind.layer.mixers):
         found.insert(6, ("Latent attention", {"auto": "the form with fewer FLOPs"}.get(step.mla, step.mla)))
