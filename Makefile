@@ -12,15 +12,18 @@ HARDWARE ?= h100-sxm
 REPORT ?= reports/first-report.html
 
 .DEFAULT_GOAL := report
-.PHONY: report setup test check format golden schema clean
+.PHONY: report reports setup test check format golden schema clean
 
 ## Set up, and write an HTML report of MODEL on HARDWARE to REPORT.
 report: $(READY)
-	@if $(BIN)/planner report --help >/dev/null 2>&1; then \
-	  $(BIN)/planner report $(MODEL) --hardware $(HARDWARE) --output $(REPORT) && echo "written: $(REPORT)"; \
-	else \
-	  $(BIN)/planner ops $(MODEL) --hardware $(HARDWARE); \
-	fi
+	@$(BIN)/planner report $(MODEL) --hardware $(HARDWARE) --output $(REPORT)
+
+## Write the sample reports anew; a test holds them to what these commands write.
+reports: $(READY)
+	$(BIN)/planner report llama-3.1-70b --hardware h100-sxm --batch 16 --precision fp8 --kv-precision fp8 \
+	  --date 2026-11-29 --output reports/llama-3.1-70b-on-h100-sxm.html
+	$(BIN)/planner report qwen3-30b-a3b --hardware tpu-v5p --batch 64 \
+	  --date 2026-11-29 --output reports/qwen3-30b-a3b-on-tpu-v5p.html
 
 ## Set up .venv, or bring it up to date with pyproject.toml.
 setup: $(READY)

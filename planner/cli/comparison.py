@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.cli import words
 from planner.cli.tables import new_table
+from planner.report import words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue, records
-from planner.cli import words
 from planner.cli.comparison import comparison_rows, comparison_tables
 from planner.cli.options import output_options
 from planner.cli.output import Result, emit
 from planner.cli.progress import tracked
 from planner.cli.tables import new_table
+from planner.report import words
 from planner.roofline import critical_intensity
 
 if TYPE_CHECKING:
@@ -36,7 +36,9 @@ def command(**options: Any) -> None:
         if len(names) < 2:  # noqa: PLR2004 - what can be compared
             raise click.UsageError("--compare needs two chips or more, such as: planner hardware --compare A B")
         chips = [records.hardware_record(name, catalogue.load_hardware(name)) for name in names]
-        result = Result(record=chips, rows=comparison_rows(chips), tables=lambda: comparison_tables(chips, _shown))
+        result = Result(
+            record=chips, rows=comparison_rows(chips), tables=lambda: comparison_tables(chips, words.figure)
+        )
     elif len(names) > 1:
         raise click.UsageError(f"{len(names)} chips are named, show them side by side with --compare")
     elif not names:
@@ -85,18 +87,6 @@ def _list(rows: Sequence[dict[str, Any]]) -> Iterable[RenderableType]:
     yield table
 
 
-UNITS = {"peak": "FLOP/s", "capacity": "B", "usable": "B", "bandwidth": "B/s", "one_way": "B/s", "one_way_pair": "B/s"}
-"""The unit of a figure, by the first or the last part of its path."""
-
-
-def _shown(path: str, value: float | None) -> str:
-    parts = path.split(".")
-    unit = UNITS.get(parts[0]) or UNITS.get(parts[-1]) or {"tdp": "W", "hourly": "USD/h", "list": "USD"}[parts[-1]]
-    if unit in ("USD/h", "USD", "W") and value is not None:
-        return f"{value:,.10g} {unit}"
-    return words.scaled(value, unit)
-
-
 def _one(record: dict[str, Any]) -> Iterable[RenderableType]:
     from rich.text import Text  # noqa: PLC0415 - only for people
 
@@ -105,7 +95,7 @@ def _one(record: dict[str, Any]) -> Iterable[RenderableType]:
     for path, figure in record["figures"].items():
         source = figure["source"] + ("" if figure["verified"] else " [unverified]")
         date = f", {figure['date']}" if figure.get("date") else ""
-        table.add_row(path, _shown(path, figure["value"]), Text(source + date))
+        table.add_row(path, words.figure(path, figure["value"]), Text(source + date))
     yield table
     for note in record["notes"]:
         yield Text(f"• {note}")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue, records
-from planner.cli import words
 from planner.cli.options import output_options
 from planner.cli.output import Result, emit
 from planner.cli.progress import tracked
 from planner.cli.tables import new_table
+from planner.report import words
 from planner.scenario import choose_precision
 
 if TYPE_CHECKING:

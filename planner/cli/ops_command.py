@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue, records
-from planner.cli import words
 from planner.cli.options import assume_option, hardware_option, output_options, precision_options, step_options
 from planner.cli.output import Result, emit
 from planner.cli.tables import new_table
+from planner.report import words
 from planner.scenario import choose_precision, default_lengths, warnings
 from planner.step import StepRating, rate_step
 from planner.workload import Phase, Step

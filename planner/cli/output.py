@@ -61,8 +61,8 @@ def emit(result: Result, output_format: str, output: str | None) -> None:
         write_whole(Path(output), text)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file whole or not at all.
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all; text in UTF-8.
 
     Raises
     ------
@@ -74,11 +74,9 @@ def write_whole(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise InputError(f"--output: {path} is a folder, name a file")
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False, newline=""
-        ) as file:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             temporary = Path(file.name)
-            file.write(text)
+            file.write(content.encode() if isinstance(content, str) else content)
         # A temporary file is private; the result gets the permissions of any new file.
         umask = os.umask(0)
         os.umask(umask)

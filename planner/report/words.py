@@ -1,8 +1,9 @@
-"""Numbers as people read them, for tables in the terminal."""
+"""Numbers as people read them, for tables in the terminal and for reports."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 NOTHING = "–"
@@ -64,3 +65,53 @@ def percent(part: Any, whole: Any) -> str:
     if part is None or whole is None or not whole:
         return NOTHING
     return f"{100 * float(part) / float(whole):.1f} %"
+
+
+_FIGURE_UNITS = {
+    "peak": "FLOP/s",
+    "capacity": "B",
+    "usable": "B",
+    "bandwidth": "B/s",
+    "one_way": "B/s",
+    "one_way_pair": "B/s",
+    "tdp": "W",
+    "hourly": "USD/h",
+    "list": "USD",
+}
+
+
+def figure(path: str, value: Any) -> str:
+    """Return a figure of a chip with its unit, which the first or the last part of its path decides.
+
+    >>> figure("memory.bandwidth", 3.35e12)
+    '3.35 TB/s'
+    >>> figure("power.tdp", 700.0)
+    '700 W'
+    """
+    parts = path.split(".")
+    unit = _FIGURE_UNITS.get(parts[0]) or _FIGURE_UNITS[parts[-1]]
+    if unit in ("W", "USD/h", "USD") and value is not None:
+        return f"{value:,.10g} {unit}"
+    return scaled(value, unit)
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Return names as a phrase, cut off where there are many; what is cut off is never a single name.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    >>> listed(["a", "b", "c", "d"], most=2)
+    'a, b and 2 more'
+    """
+    if len(names) > most + 1:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    >>> counted(1, "new token"), counted(4096, "token")
+    ('1 new token', '4,096 tokens')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

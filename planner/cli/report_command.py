@@ -1,0 +1,85 @@
+"""`planner report`: a model on a chip, as a page that people read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from planner import __version__, catalogue
+from planner.cli.command_line import command_line
+from planner.cli.options import assume_option, hardware_option, precision_options, step_options
+from planner.cli.output import write_whole
+from planner.errors import InputError
+from planner.report.study import Study, study
+from planner.scenario import choose_precision, default_lengths, warnings
+from planner.workload import Phase, Step
+
+SIDE_BY_SIDE = ("int8", "bf16", "fp32")
+"""The precisions that every report compares."""
+
+SUFFIXES = (".html", ".svg", ".png")
+"""The kinds of file that can be written."""
+
+
+@click.command("report")
+@click.argument("model")
+@hardware_option
+@step_options
+@assume_option
+@precision_options
+@click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="The date on the report.  [default: today]")
+@click.option("--output", "-o", metavar="FILE", help="Where to write: .html, or .svg or .png for the roofline alone.")
+def command(**options: Any) -> None:
+    """Write an HTML report of a model on a chip.
+
+    MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. The report is one file that works
+    offline. It compares int8, bf16 and fp32 with the precision asked for; --precision takes several, separated by commas.
+    """
+    path = _path(options)
+    model = catalogue.load_model(options["model"], assume=options["assume"])
+    hardware = catalogue.load_hardware(options["hardware_name"])
+    phase = Phase(options["phase"])
+    context, new_tokens = default_lengths(phase, options["context"], options["new_tokens"])
+    step = Step(
+        phase=phase,
+        batch=options["batch"],
+        new_tokens=new_tokens,
+        context=context,
+        mask=options["mask"],
+        logits=options["logits"],
+        mla=options["mla"],
+    )
+    first, *others = (options["precision"] or "").split(",")
+    kv = options["kv_precision"]
+    asked = choose_precision(model, first.strip() or None, experts=options["moe_precision"], kv=kv)
+    compared = [choose_precision(model, name.strip(), kv=kv) for name in (*others, *SIDE_BY_SIDE)]
+    notes = warnings(model, hardware, step, asked)
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+    write_whole(path, _content(path, study(model, hardware, step, (asked, *compared)), options, notes))
+    click.echo(path)
+
+
+def _path(options: dict[str, Any]) -> Path:
+    """Return the file to write; beside the reader, named after model and chip, where none is given."""
+    names = (Path(options[name]).stem for name in ("model", "hardware_name"))
+    path = Path(options["output"] or f"{'-'.join(name.strip('.') or 'report' for name in names)}.html")
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(f"--output: {path} is no name for a report, end it in {', '.join(SUFFIXES)}")
+    return path
+
+
+def _content(path: Path, found: Study, options: dict[str, Any], notes: tuple[str, ...]) -> str | bytes:
+    """Return what the file holds, by its suffix."""
+    from planner.report import page  # noqa: PLC0415 - heavy
+
+    suffix = path.suffix.lower()
+    if suffix != ".html":
+        return page.image(found, as_png=suffix == ".png")
+    date = (options["date"] or datetime.now(UTC).astimezone()).strftime("%Y-%m-%d")
+    given = {"date": date, "output": str(path)}
+    origin = page.Origin(command=command_line(given), version=__version__, date=date, warnings=notes)
+    return page.render(found, origin)
