@@ -36,14 +36,14 @@ def _row(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tables(rows: Sequence[dict[str, Any]]) -> Iterable[RenderableType]:
-    right = ("parameters", "active", "layers", "KV/token", "weights")
+    right = ("params", "active", "KV/token", "weights")
     table = new_table("name", *right, "stored as", right=right)
+    table.columns[-1].max_width = 16
     for row in rows:
         table.add_row(
             row["id"],
             words.scaled(row["parameters"]),
             words.scaled(row["active_parameters"]),
-            str(row["layers"]),
             words.scaled(row["kv_bytes_per_token"], "B"),
             words.scaled(row["weight_bytes"], "B"),
             row["precision"],
