@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from planner.errors import CatalogueError, InputError, nearest
-from planner.hardware import Hardware
+from planner.hardware import Hardware, Latencies
 from planner.model import Model
 
 MAX_FILE_BYTES = 4 * 2**20
@@ -245,7 +246,14 @@ def load_hardware(name: str) -> Hardware:
         If there is no such chip, or its file cannot be used.
     """
     path = _find(name, "hardware", "hardware")
-    return validate(Hardware, read_mapping(path), str(path))
+    return validate(Hardware, read_mapping(path), str(path)).with_latencies(default_latencies())
+
+
+@cache
+def default_latencies() -> Latencies:
+    """Return the latencies of topologies, for chips whose file has none."""
+    path = data_folder("hardware") / "links" / "latency.yaml"
+    return validate(Latencies, read_mapping(path), str(path))
 
 
 def all_models() -> Iterator[tuple[str, Model]]:

@@ -7,7 +7,8 @@ from typing import Any
 from planner.hardware import Hardware
 from planner.memory import cache_bytes, sequence_bytes, weight_bytes
 from planner.model import Model
-from planner.op import Kind
+from planner.op import Collective, Kind
+from planner.parallel import DEGREES, Layout
 from planner.precision import Precision, Role
 from planner.roofline import Rating
 from planner.step import StepRating
@@ -75,7 +76,22 @@ def op_record(rating: Rating) -> Record:
         "upper_s": rating.upper_s,
         "estimate_s": None,
         "attainable_flops": rating.attainable_flops,
-        "note": op.note if rating.is_rated else rating.rate.note,
+        **_exchange(rating),
+        "note": rating.missing or op.note,
+    }
+
+
+def _exchange(rating: Rating) -> Record:
+    """Return what is only known of collectives; null for other operations, so that all rows have the same keys."""
+    op, cost = rating.op, rating.cost
+    if not isinstance(op, Collective) or cost is None:
+        return dict.fromkeys(("operation", "chips", "message_bytes", "algorithm", "steps"))
+    return {
+        "operation": str(op.operation),
+        "chips": op.chips.chips,
+        "message_bytes": op.size_bytes,
+        "algorithm": cost.algorithm,
+        "steps": cost.steps,
     }
 
 
@@ -86,6 +102,7 @@ def totals_record(result: StepRating) -> Record:
         "matmul_flops": result.flops(Kind.MATMUL),
         "attention_flops": result.flops(Kind.ATTENTION),
         "bytes": result.memory_bytes,
+        "network_bytes": result.network_bytes,
         "compute_s": result.compute_s,
         "memory_s": result.memory_s,
         "network_s": result.network_s,
@@ -114,11 +131,29 @@ def step_record(result: StepRating) -> Record:
             "mla": step.mla,
         },
         "precision": {"name": result.precision.name, **result.precision.formats},
-        "parallelism": {"tp": 1, "pp": 1, "ep": 1, "attention_dp": 1, "cp": 1},
+        "parallelism": parallelism_record(result),
         "ops": [op_record(rating) for rating in result.ops],
         "totals": totals_record(result),
         "notes": list(result.notes),
         "provenance": "bound",
+    }
+
+
+def layout_record(layout: Layout) -> Record:
+    """Return the degrees of a layout, and the chips that it takes."""
+    return {**{name: getattr(layout, name) for name in DEGREES}, "moe_tp": layout.moe_tp, "chips": layout.chips}
+
+
+def parallelism_record(result: StepRating) -> Record:
+    """Return how a step is laid out over chips, and which chip the figures are for."""
+    layout, stage, flow = result.layout, result.stage, result.flow
+    return {
+        **layout_record(layout),
+        "expert_imbalance": layout.expert_imbalance,
+        "stage": stage.index + 1,
+        "stage_layers": stage.layer_count,
+        "microbatches": flow.microbatches,
+        "bubble": flow.bubble,
     }
 
 

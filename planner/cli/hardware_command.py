@@ -77,7 +77,15 @@ def _list(rows: Sequence[dict[str, Any]]) -> Iterable[RenderableType]:
     yield table
 
 
-UNITS = {"peak": "FLOP/s", "capacity": "B", "usable": "B", "bandwidth": "B/s", "one_way": "B/s", "one_way_pair": "B/s"}
+UNITS = {
+    "peak": "FLOP/s",
+    "capacity": "B",
+    "usable": "B",
+    "bandwidth": "B/s",
+    "one_way": "B/s",
+    "one_way_pair": "B/s",
+    "latency": "s",
+}
 """The unit of a figure, by the first or the last part of its path."""
 
 
@@ -86,7 +94,7 @@ def _shown(path: str, value: float | None) -> str:
     unit = UNITS.get(parts[0]) or UNITS.get(parts[-1]) or {"tdp": "W", "hourly": "USD/h", "list": "USD"}[parts[-1]]
     if unit in ("USD/h", "USD", "W") and value is not None:
         return f"{value:,.10g} {unit}"
-    return words.scaled(value, unit)
+    return words.duration(value) if unit == "s" else words.scaled(value, unit)
 
 
 def _one(record: dict[str, Any]) -> Iterable[RenderableType]:

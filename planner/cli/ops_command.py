@@ -9,9 +9,17 @@ import click
 
 from planner import catalogue, records
 from planner.cli import words
-from planner.cli.options import hardware_option, output_options, precision_options, step_options
+from planner.cli.options import (
+    LAYOUT_OPTIONS,
+    hardware_option,
+    layout_options,
+    output_options,
+    precision_options,
+    step_options,
+)
 from planner.cli.output import Result, emit
 from planner.cli.tables import new_table
+from planner.parallel import Layout
 from planner.scenario import choose_precision, default_lengths, warnings
 from planner.step import StepRating, rate_step
 from planner.workload import Phase, Step
@@ -27,6 +35,7 @@ SIDE_BY_SIDE = ("int8", "bf16", "fp32")
 @click.argument("model")
 @hardware_option
 @step_options
+@layout_options
 @precision_options
 @output_options
 def command(**options: Any) -> None:
@@ -49,11 +58,13 @@ def command(**options: Any) -> None:
     )
     kv = options["kv_precision"]
     precision = choose_precision(model, options["precision"], experts=options["moe_precision"], kv=kv)
-    result = rate_step(model, hardware, step, precision)
+    layout = Layout(**{name: options[name] for name in LAYOUT_OPTIONS})
+    result = rate_step(model, hardware, step, precision, layout)
     record = records.step_record(result)
 
     def tables() -> Iterable[RenderableType]:
-        others = [rate_step(model, hardware, step, choose_precision(model, name, kv=kv)) for name in SIDE_BY_SIDE]
+        side_by_side = [choose_precision(model, name, kv=kv) for name in SIDE_BY_SIDE]
+        others = [rate_step(model, hardware, step, precision, layout) for precision in side_by_side]
         return _tables(result, others)
 
     notes = (*warnings(model, hardware, step, precision), *result.notes)
@@ -99,7 +110,7 @@ def _summary(results: Sequence[StepRating]) -> RenderableType:
     for result in results:
         table.add_row(
             result.precision.name,
-            words.number(result.ops[-2].critical_intensity),
+            words.number(max(result.ops, key=lambda rating: rating.flops).critical_intensity),
             words.scaled(result.memory_bytes),
             words.duration(result.lower_s),
             words.duration(result.upper_s),

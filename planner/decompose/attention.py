@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,8 @@ def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[O
     yield lowering.matmul(tensors["qkv_proj"])
     if block.qk_norm:
         width = (block.num_attention_heads + block.kv_heads) * block.head_dim
-        yield lowering.elementwise("qk_norm", width, width)
+        heads = Axis("query_heads", block.num_attention_heads)
+        yield lowering.elementwise("qk_norm", width, width, axis=heads)
     kv_heads = Axis("kv_heads", block.kv_heads)
     width = block.head_dim + block.value_dim
     yield Attention(
@@ -108,7 +110,7 @@ def _absorbed_attention(block: LatentAttention, lowering: Lowering, share: Numer
 def _expanded_attention(block: LatentAttention, lowering: Lowering, up: Tensor, share: Numeric) -> Iterator[Op]:
     step = lowering.step
     rows = step.batch * (step.context + step.new_tokens)
-    yield lowering.matmul(up, rows * share, touched=share, note=EXPANDED)
+    yield replace(lowering.matmul(up, rows * share, touched=share, note=EXPANDED), shared_rows=True)
     heads = Axis("query_heads", block.num_attention_heads)
     yield _latent_core(
         block,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import FeedForward, MixtureOfExperts
-from planner.op import Axis, Op
+from planner.op import Axis, Op, WeightedSum
 from planner.units import Numeric
 
 
@@ -16,7 +16,7 @@ def feed_forward(block: FeedForward, lowering: Lowering) -> Iterator[Op]:
     into, down = block.tensors(lowering.model.hidden_size)
     width, inputs = block.intermediate_size, 2 if block.kind == "gated" else 1
     yield lowering.matmul(into)  # type: ignore[arg-type]
-    yield lowering.elementwise("activation", inputs * width, width)
+    yield lowering.elementwise("activation", inputs * width, width, axis=Axis("ffn", width))
     yield lowering.matmul(down)  # type: ignore[arg-type]
 
 
@@ -53,7 +53,6 @@ def experts_touched(experts: int, chosen: int, tokens: Numeric, held: int | None
 def mixture_of_experts(block: MixtureOfExperts, lowering: Lowering) -> Iterator[Op]:
     """Route, run the experts chosen, add them up, and run the shared experts on every token."""
     model, step = lowering.model, lowering.step
-    hidden = Axis("hidden", model.hidden_size)
     tensors = tensors_by_name(block.tensors(model.hidden_size))
     touched = experts_touched(block.num_experts, block.num_experts_per_tok, step.tokens)
     pairs = step.tokens * block.num_experts_per_tok
@@ -61,14 +60,26 @@ def mixture_of_experts(block: MixtureOfExperts, lowering: Lowering) -> Iterator[
     width = block.moe_intermediate_size
     yield lowering.matmul(tensors["router"])
     yield lowering.matmul(tensors[f"experts.{into}"], pairs, touched=touched)
-    yield lowering.elementwise("experts.activation", inputs * width, width, rows=pairs)
+    experts, along = tensors["experts.down_proj"].copies, tensors["experts.down_proj"].inner
+    yield lowering.elementwise("experts.activation", inputs * width, width, rows=pairs, axis=along, copies=experts)
     yield lowering.matmul(tensors["experts.down_proj"], pairs, touched=touched)
-    sources = block.num_experts_per_tok + bool(block.shared_intermediate_size)
-    yield lowering.elementwise("experts.combine", sources * hidden.elements, hidden.elements)
+    yield WeightedSum(
+        name="experts.combine",
+        group=lowering.group,
+        layers=lowering.layers,
+        count=lowering.layers,
+        rows=step.tokens,
+        sources=block.num_experts_per_tok,
+        others=int(bool(block.shared_intermediate_size)),
+        width=model.hidden_size,
+        experts=experts,
+        scheme=lowering.precision.base,
+    )
     if block.shared_intermediate_size:
         shared = block.shared_intermediate_size
         if block.shared_gate:
             yield lowering.matmul(tensors["shared_experts.gate"])
         yield lowering.matmul(tensors[f"shared_experts.{into}"])
-        yield lowering.elementwise("shared_experts.activation", inputs * shared, shared)
+        along = Axis("ffn", shared)
+        yield lowering.elementwise("shared_experts.activation", inputs * shared, shared, axis=along)
         yield lowering.matmul(tensors["shared_experts.down_proj"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.model import Model, Tensor, Vector
 from planner.model.stack import LayerKind
-from planner.op import Elementwise, Lookup, Matmul, Op
+from planner.op import SINGLE, Axis, Elementwise, Lookup, Matmul, Op
 from planner.precision import Precision, Role
 from planner.units import Numeric
 from planner.workload import Step
@@ -62,9 +62,17 @@ class Lowering:
         )
 
     def elementwise(
-        self, name: str, read: int, written: int, *, rows: Numeric | None = None, weights: int = 0
+        self,
+        name: str,
+        read: int,
+        written: int,
+        *,
+        rows: Numeric | None = None,
+        weights: int = 0,
+        axis: Axis = SINGLE,
+        copies: Axis = SINGLE,
     ) -> Elementwise:
-        """Return a pass over activations."""
+        """Return a pass over activations, along `axis` where that can be sharded."""
         return Elementwise(
             name=name,
             group=self.group,
@@ -75,13 +83,15 @@ class Lowering:
             written=written,
             weights=weights,
             scheme=self.precision.base,
+            axis=axis,
+            copies=copies,
         )
 
     def norm(self, name: str) -> Elementwise:
         """Return a norm of the hidden width, fused with the residual add before it."""
         width = self.model.hidden_size
         weights = width * self.model.norm.parameters_per_element
-        return self.elementwise(name, 2 * width, 2 * width, weights=weights)
+        return self.elementwise(name, 2 * width, 2 * width, weights=weights, axis=Axis("hidden", width))
 
 
 BlockLowering = Callable[[Any, Lowering], Iterator[Op]]
@@ -106,6 +116,10 @@ def tensors_by_name(tensors: tuple[Tensor | Vector, ...]) -> dict[str, Tensor]:
     return {tensor.name: tensor for tensor in tensors if isinstance(tensor, Tensor)}
 
 
+OUTSIDE = "outside layers"
+"""The group of what stands before and after the layers."""
+
+
 def decompose(model: Model, step: Step, precision: Precision) -> tuple[Op, ...]:
     """Break a forward step into operations.
 
@@ -123,7 +137,7 @@ def decompose(model: Model, step: Step, precision: Precision) -> tuple[Op, ...]:
     tuple of Op
         In the order in which they run; an operation of n layers of one kind stands once, with count n.
     """
-    outside = Lowering(model=model, step=step, precision=precision, group="outside layers", layers=1)
+    outside = Lowering(model=model, step=step, precision=precision, group=OUTSIDE, layers=1)
     ops: list[Op] = [
         Lookup(
             name="embed_tokens",
@@ -131,13 +145,14 @@ def decompose(model: Model, step: Step, precision: Precision) -> tuple[Op, ...]:
             rows=step.tokens,
             width=model.hidden_size,
             scheme=precision.scheme(Role.EMBEDDING),
+            table=Axis("vocab", model.vocab_size),
         )
     ]
     for kind in model.layer_kinds:
         ops += _layer(kind, Lowering(model=model, step=step, precision=precision, group=kind.label, layers=kind.count))
     if model.final_norm:
         ops.append(outside.norm("final_norm"))
-    ops.append(outside.matmul(model.lm_head, step.logit_rows))
+    ops.append(replace(outside.matmul(model.lm_head, step.logit_rows), shared_rows=step.logits == "last"))
     return tuple(ops)
 
 

@@ -29,7 +29,7 @@ def projections(
     hidden: Axis, width: int, role: Role, *, gated: bool, bias: bool, copies: Axis = SINGLE, prefix: str = ""
 ) -> tuple[Tensor, Tensor]:
     """Return the projections into and out of an FFN of `width` elements; gate and up are fused."""
-    ffn = Axis("ffn", width)
+    ffn = Axis("ffn" if copies is SINGLE else "expert_ffn", width)
     into = (ffn, ffn) if gated else (ffn,)
     name = "gate_up_proj" if gated else "up_proj"
     return (
@@ -97,7 +97,7 @@ class MixtureOfExperts(FeedForwardBlock):
     def tensors(self, hidden_size: int) -> tuple[Tensor | Vector, ...]:
         """See `FeedForwardBlock.tensors`."""
         hidden = Axis("hidden", hidden_size)
-        router = Tensor("router", Role.ROUTER, hidden, (Axis("experts", self.num_experts),), bias=self.router_bias)
+        router = Tensor("router", Role.ROUTER, hidden, (Axis("router", self.num_experts),), bias=self.router_bias)
         routed = projections(
             hidden,
             self.moe_intermediate_size,

@@ -8,9 +8,10 @@ activation functions (their memory traffic is counted), sampling, and copies tha
 """
 
 from planner.op.attention import Attention
-from planner.op.axis import SINGLE, Axis
+from planner.op.axis import SINGLE, Axis, Divide, portion
 from planner.op.base import Kind, Op
-from planner.op.elementwise import Elementwise, Lookup
+from planner.op.collective import Collective, Group, Operation
+from planner.op.elementwise import Elementwise, Lookup, WeightedSum
 from planner.op.matmul import Matmul
 from planner.op.span import ChunkedSpan, FullSpan, SlidingSpan, Span
 
@@ -19,12 +20,18 @@ __all__ = [
     "Attention",
     "Axis",
     "ChunkedSpan",
+    "Collective",
+    "Divide",
     "Elementwise",
     "FullSpan",
+    "Group",
     "Kind",
     "Lookup",
     "Matmul",
     "Op",
+    "Operation",
     "SlidingSpan",
     "Span",
+    "WeightedSum",
+    "portion",
 ]
