@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from planner.engine import Engine
 from planner.errors import CatalogueError, InputError, nearest
 from planner.hardware import Hardware, Latencies
 from planner.model import Model
@@ -21,6 +22,9 @@ MAX_NODES = 200_000
 """A description has some hundreds of values; a file that unfolds into more than this is a bomb or a mistake."""
 
 CONFIG_NAME = "config.json"
+
+ENGINES = "hardware/engines"
+"""Rules of engines lie with the chips that they run on: they say how much of a chip's memory is left."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -215,8 +219,12 @@ def _find(name: str, folder: str, noun: str) -> Path:
         raise InputError(f"{name[:80]}: cannot be read: {error.strerror or error}") from None
     if _looks_like_path(name) and not (data_folder(folder) / f"{path.name}.yaml").is_file():
         raise InputError(f"{name}: no such file")
-    hint = nearest(path.name, names(folder))
-    raise InputError(f"{name}: unknown {noun}, {hint or f'the catalogue is listed by `planner {folder}`'}")
+    listed = (
+        f"known are {', '.join(names(folder))}"
+        if folder == ENGINES
+        else f"the catalogue is listed by `planner {folder}`"
+    )
+    raise InputError(f"{name}: unknown {noun}, {nearest(path.name, names(folder)) or listed}")
 
 
 def load_model(name: str) -> Model:
@@ -247,6 +255,18 @@ def load_hardware(name: str) -> Hardware:
     """
     path = _find(name, "hardware", "hardware")
     return validate(Hardware, read_mapping(path), str(path)).with_latencies(default_latencies())
+
+
+def load_engine(name: str) -> Engine:
+    """Return the memory rules of a serving engine: by its name in the catalogue, or from a YAML file.
+
+    Raises
+    ------
+    InputError
+        If there is no such engine, or its file cannot be used.
+    """
+    path = _find(name, ENGINES, "engine")
+    return validate(Engine, read_mapping(path), str(path))
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.hardware import Hardware
-from planner.memory import cache_bytes, sequence_bytes, weight_bytes
+from planner.memory import PARTS, MemoryPlan, cache_bytes, sequence_bytes, weight_bytes
 from planner.model import Model
 from planner.op import Collective, Kind
 from planner.parallel import DEGREES, Layout
@@ -115,8 +115,25 @@ def totals_record(result: StepRating) -> Record:
     }
 
 
-def step_record(result: StepRating) -> Record:
-    """Return a whole step: what was asked, every operation, and the sums."""
+def memory_record(plan: MemoryPlan) -> Record:
+    """Return the bytes on the fullest chip, by part, and what fits."""
+    return {
+        "chip_stage": plan.stage,
+        "engine": plan.engine,
+        "parts": {name: getattr(plan, name) for name in PARTS},
+        "total_bytes": plan.total_bytes,
+        "capacity_bytes": plan.capacity_bytes,
+        "fits": plan.fits,
+        "kv_bytes_per_sequence": plan.kv_bytes_per_sequence,
+        "kv_blocks": plan.kv_blocks,
+        "max_batch": plan.max_batch,
+        "max_context": plan.max_context,
+        "advice": list(plan.advice),
+    }
+
+
+def step_record(result: StepRating, memory: MemoryPlan | None = None) -> Record:
+    """Return a whole step: what was asked, every operation, the sums, and what it takes of a chip's memory."""
     step = result.step
     return {
         "model": result.model.name,
@@ -134,6 +151,7 @@ def step_record(result: StepRating) -> Record:
         "parallelism": parallelism_record(result),
         "ops": [op_record(rating) for rating in result.ops],
         "totals": totals_record(result),
+        "memory": None if memory is None else memory_record(memory),
         "notes": list(result.notes),
         "provenance": "bound",
     }

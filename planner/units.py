@@ -33,6 +33,15 @@ def maximum(a: Numeric, b: Numeric) -> Numeric:
     return max(a, b)
 
 
+def gigabytes(size_bytes: float) -> str:
+    """Return a size in words, in units of 1e9 bytes.
+
+    >>> gigabytes(85899345920)
+    '85.9 GB'
+    """
+    return f"{size_bytes / 1e9:,.1f} GB"
+
+
 # For each dimension its base unit, and the spellings of a unit with the factor to the base unit.
 # Bits are written out ("Gbit/s"): "Gb/s" and "GB/s" are too easily mistaken for each other.
 _SPELLINGS: dict[str, dict[str, float]] = {

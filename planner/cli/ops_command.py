@@ -19,7 +19,8 @@ from planner.cli.options import (
 )
 from planner.cli.output import Result, emit
 from planner.cli.tables import new_table
-from planner.parallel import Layout
+from planner.memory import PARTS, MemoryPlan, memory_plan
+from planner.parallel import DEGREES, Layout
 from planner.scenario import choose_precision, default_lengths, warnings
 from planner.step import StepRating, rate_step
 from planner.workload import Phase, Step
@@ -37,6 +38,9 @@ SIDE_BY_SIDE = ("int8", "bf16", "fp32")
 @step_options
 @layout_options
 @precision_options
+@click.option(
+    "--engine", metavar="NAME", default="vllm", show_default=True, help="Whose memory rules: a name, or a YAML file."
+)
 @output_options
 def command(**options: Any) -> None:
     """Rate every operation of a step against the roofline of a chip.
@@ -60,14 +64,18 @@ def command(**options: Any) -> None:
     precision = choose_precision(model, options["precision"], experts=options["moe_precision"], kv=kv)
     layout = Layout(**{name: options[name] for name in LAYOUT_OPTIONS})
     result = rate_step(model, hardware, step, precision, layout)
-    record = records.step_record(result)
+    engine = catalogue.load_engine(options["engine"])
+    memory = memory_plan(
+        model, hardware, precision, layout, batch=step.batch, context=context + new_tokens, engine=engine
+    )
+    record = records.step_record(result, memory)
 
     def tables() -> Iterable[RenderableType]:
         side_by_side = [choose_precision(model, name, kv=kv) for name in SIDE_BY_SIDE]
         others = [rate_step(model, hardware, step, precision, layout) for precision in side_by_side]
-        return _tables(result, others)
+        return _tables(result, others, memory)
 
-    notes = (*warnings(model, hardware, step, precision), *result.notes)
+    notes = (*warnings(model, hardware, step, memory), *result.notes)
     emit(
         Result(record=record, rows=record["ops"], tables=tables, notes=notes),
         options["output_format"],
@@ -75,14 +83,10 @@ def command(**options: Any) -> None:
     )
 
 
-def _tables(result: StepRating, others: Sequence[StepRating]) -> Iterable[RenderableType]:
+def _tables(result: StepRating, others: Sequence[StepRating], memory: MemoryPlan) -> Iterable[RenderableType]:
     from rich.text import Text  # noqa: PLC0415 - only for people
 
-    step = result.step
-    yield Text(
-        f"{result.model.name} on {result.hardware.name}, {result.precision.name}\n"
-        f"{step.phase}: batch {step.batch}, {step.new_tokens} new tokens, context {step.context}"
-    )
+    yield Text(_heading(result))
     right = ("runs", "FLOP", "bytes", "FLOP/B", "lower", "share")
     table = new_table("operation", *right, "bound", right=right, first_width=20)
     group = ""
@@ -101,7 +105,37 @@ def _tables(result: StepRating, others: Sequence[StepRating]) -> Iterable[Render
             rating.bound or words.NOTHING,
         )
     yield table
+    yield _memory(memory)
     yield _summary([result, *(other for other in others if other.precision.name != result.precision.name)])
+
+
+def _heading(result: StepRating) -> str:
+    step, layout, stage = result.step, result.layout, result.stage
+    lines = [
+        f"{result.model.name} on {result.hardware.name}, {result.precision.name}",
+        f"{step.phase}: batch {step.batch}, {step.new_tokens} new tokens, context {step.context}",
+    ]
+    if not layout.is_single:
+        degrees = (f"{name} {getattr(layout, name)}" for name in DEGREES if getattr(layout, name) > 1)
+        lines.append(f"one of {layout.chips} chips: {', '.join(degrees)}")
+    if layout.pp > 1:
+        lines.append(
+            f"stage {stage.index + 1} of {layout.pp}, the slowest: {stage.layer_count} layers, "
+            f"{result.flow.microbatches} microbatches, waits {words.percent(result.flow.bubble, 1)} of the time"
+        )
+    return "\n".join(lines)
+
+
+def _memory(plan: MemoryPlan) -> RenderableType:
+    right = ("weights", "KV cache", "activations", "buffers", "reserve", "total", "of")
+    table = new_table("a chip's memory", *right, right=right)
+    sizes = [getattr(plan, name) for name in PARTS] + [plan.total_bytes, plan.capacity_bytes]
+    verdict = {True: "fits", False: "does not fit", None: words.NOTHING}[plan.fits]
+    table.add_row(verdict, *(words.scaled(size, "B") for size in sizes))
+    if plan.max_batch is not None:
+        table.caption = f"at most a batch of {plan.max_batch:,}, or a context of {plan.max_context:,} ({plan.engine})"
+        table.caption_justify = "left"
+    return table
 
 
 def _summary(results: Sequence[StepRating]) -> RenderableType:

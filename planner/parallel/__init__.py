@@ -15,7 +15,7 @@ from planner.parallel.layout import (
     legal_layouts,
     ranks_reached,
 )
-from planner.parallel.pipeline import Pipeline, Stage, distinct, pipeline, stages
+from planner.parallel.pipeline import Pipeline, Stage, distinct, divide_up, pipeline, stages
 from planner.parallel.shard import shard, shard_stage
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Stage",
     "check_layout",
     "distinct",
+    "divide_up",
     "divider",
     "experts_per_chip",
     "layout_notes",

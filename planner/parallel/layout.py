@@ -328,5 +328,6 @@ def layout_notes(model: Model, layout: Layout) -> tuple[str, ...]:
     if layout.attention_dp > 1:
         notes.append(f"attention-DP: {layout.attention_dp} copies of all weights but those of routed experts")
     if layout.ep > 1:
-        notes.append(f"expert load: the busiest of {layout.ep} groups takes {layout.expert_imbalance:g} times the mean")
+        load = f"{layout.expert_imbalance:g} times the mean" if layout.expert_imbalance > 1 else "the mean: balanced"
+        notes.append(f"expert load: the busiest of {layout.ep} groups takes {load}")
     return tuple(dict.fromkeys(notes))

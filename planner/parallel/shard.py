@@ -140,13 +140,15 @@ class _Sharder:
 
     def gather_experts(self, op: WeightedSum, piece: WeightedSum) -> WeightedSum:
         """Bring the experts' results back to where their tokens are, and leave the sum over chips open."""
-        routing, self.routing = self.routing, None
+        routing = self.routing
         size, element = _result(piece)
         if self.layout.token_ranks == 1 or routing is None:
             if self.layout.tp > 1:
                 self.leave_open(op, Operation.ALL_REDUCE, size, element)
+            self.routing = None
             return piece
         self.exchange(op, op.scheme.output, "combine")
+        self.routing = None
         if self.layout.tp > 1:
             self.leave_open(op, Operation.ALL_GATHER, size, element)
         share = 1 if self.layout.tp == 1 else 1 / self.layout.tp
@@ -171,9 +173,7 @@ class _Sharder:
         for operation, chips, size in reversed(groups) if is_return else groups:
             is_sum = is_return and operation is Operation.ALL_GATHER
             what = Operation.REDUCE_SCATTER if is_sum else operation
-            # The all-to-all is the dispatch or combine proper; the other is known by what it does.
-            label = name if what is Operation.ALL_TO_ALL else f"{name}.{what}"
-            self.collective(replace(after, name="experts"), label, what, chips, size, element.name)
+            self.collective(replace(after, name="experts"), f"{name}.{what}", what, chips, size, element.name)
 
 
 @dataclass(frozen=True, slots=True)
