@@ -144,7 +144,7 @@ class ScaleUp(_Part):
     sides: tuple[Annotated[int, Field(strict=True, ge=2)], ...] | None = None
     """Chips along each axis of a torus; as equal as possible where not given."""
     wrap_multiple: Annotated[int, Field(strict=True, ge=2)] | None = None
-    """Axes of a slice wrap around where their length is a multiple of this; only where they are whole if not given."""
+    """A slice of a torus wraps around where all its sides are multiples of this; where not given, along whole axes only."""
 
 
 class Link(_Part):

@@ -138,9 +138,9 @@ def _torus(links: ScaleUp, chips: int) -> Fabric:
         shape = " x ".join(map(str, whole))
         raise InputError(f"chips: {chips} have no shape on {links.name} of {shape}, choose a product of such sides")
     every = links.wrap_multiple
-    used = [(side, side % every == 0 if every else side == full) for side, full in zip(sides, whole, strict=True)]
-    used = [(side, wraps and side > PAIR) for side, wraps in used if side > 1]
-    wraps = tuple(wrap for _, wrap in used)
+    is_closed = every is not None and all(side % every == 0 for side in sides)
+    closed = [is_closed if every else side == full for side, full in zip(sides, whole, strict=True)]
+    wraps = tuple(wrap and side > PAIR for side, wrap in zip(sides, closed, strict=True) if side > 1)
     return Fabric(
         name=links.name,
         family=Family.TORUS,
@@ -148,7 +148,7 @@ def _torus(links: ScaleUp, chips: int) -> Fabric:
         port_bytes_per_s=None if link is None else link * ways(wraps),
         link_bytes_per_s=link,
         latency_s=_value(links.latency) or 0.0,
-        sides=tuple(side for side, _ in used),
+        sides=tuple(side for side in sides if side > 1),
         wraps=wraps,
     )
 
