@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.collectives import Fabric
+from planner.collectives.survey import Survey
 from planner.hardware import Hardware
 from planner.memory import PARTS, MemoryPlan, cache_bytes, sequence_bytes, weight_bytes
 from planner.model import Model
@@ -193,4 +195,48 @@ def hardware_record(name: str, chip: Hardware) -> Record:
             for path, figure in chip.figures()
         },
         "notes": list(chip.notes),
+    }
+
+
+def fabric_record(fabric: Fabric | None) -> Record | None:
+    """Return the links on one level."""
+    if fabric is None:
+        return None
+    return {
+        "name": fabric.name,
+        "shape": str(fabric.family),
+        "chips": fabric.chips,
+        "port_bytes_per_s": fabric.port_bytes_per_s,
+        "link_bytes_per_s": fabric.link_bytes_per_s,
+        "latency_s": fabric.latency_s,
+        "in_network_reduction": fabric.reduces,
+        "sides": list(fabric.sides),
+        "wraps": list(fabric.wraps),
+    }
+
+
+def survey_record(found: Survey) -> Record:
+    """Return the links of a group of chips, and what collectives cost on them."""
+    return {
+        "hardware": found.hardware.name,
+        "chips": found.chips,
+        "within_domain": fabric_record(found.reach.inner),
+        "between_domains": fabric_record(found.reach.outer),
+        "explanation": list(found.words),
+        "collectives": [
+            {
+                "operation": str(row.operation),
+                "message_bytes": row.size_bytes,
+                "algorithm": row.cost.algorithm,
+                "default": row.is_default,
+                "steps": row.cost.steps,
+                "sent_bytes": row.cost.sent_bytes,
+                "latency_s": row.cost.latency_s,
+                "transfer_s": row.cost.transfer_s,
+                "seconds": row.cost.seconds,
+                "message_bytes_per_s": row.size_bytes / row.cost.seconds if row.cost.seconds else None,
+            }
+            for row in found.rows
+        ],
+        "provenance": "bound",
     }
