@@ -117,6 +117,28 @@ def critical_batch(
     return critical_intensity_ * weight_bytes / denominator if denominator > 0 else None
 
 
+def critical_batch_experts(dense: float, experts: float, chosen: float) -> float:
+    """Return the critical batch of routed experts from that of a dense layer [tokens].
+
+    Parameters
+    ----------
+    dense : float
+        Critical batch of a dense layer [tokens].
+    experts, chosen : float
+        Experts, and those of a token; or all weights and the active ones.
+
+    Notes
+    -----
+    ``B E / k``: an expert sees k / E of the tokens (Austin et al., How to Scale Your Model, chapter 7).
+
+    Examples
+    --------
+    >>> critical_batch_experts(240, 16, 2)
+    1920.0
+    """
+    return dense * experts / chosen
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
     """An operation against the roofline of a chip; all runs of the operation in a step together.

@@ -4,7 +4,8 @@ Covered: weights, KV cache in pages, the peak of activations, communication buff
 fragmentation beyond pages, CUDA graphs, copies of weights while loading, speculative decoding's second model, LoRA adapters.
 """
 
-from planner.memory.footprint import Footprint, StageBytes, footprint, kv_blocks, stage_weight_bytes
+from planner.memory.capacity import kv_blocks, kv_budget_bytes, least_chips, most_sequences, most_tokens
+from planner.memory.footprint import Footprint, Parts, StageBytes, footprint, stage_weight_bytes
 from planner.memory.plan import PARTS, MemoryPlan, memory_plan
 from planner.memory.stored import CacheBytes, cache_bytes, sequence_bytes, stored_bytes, weight_bytes
 
@@ -13,11 +14,16 @@ __all__ = [
     "CacheBytes",
     "Footprint",
     "MemoryPlan",
+    "Parts",
     "StageBytes",
     "cache_bytes",
     "footprint",
     "kv_blocks",
+    "kv_budget_bytes",
+    "least_chips",
     "memory_plan",
+    "most_sequences",
+    "most_tokens",
     "sequence_bytes",
     "stage_weight_bytes",
     "stored_bytes",

@@ -17,30 +17,6 @@ from planner.units import Numeric, maximum, minimum
 from planner.workload import Phase, Step
 
 
-def kv_blocks(free_bytes: Numeric, bytes_per_token: float, page_tokens: int) -> Numeric:
-    """Return the whole pages that fit into free memory.
-
-    Parameters
-    ----------
-    free_bytes : Numeric
-        Left for the KV cache of a chip [B].
-    bytes_per_token : float
-        KV cache of one token on that chip [B].
-    page_tokens : int
-        Tokens of a page.
-
-    Notes
-    -----
-    Kwon et al. (PagedAttention, arXiv 2309.06180), section 4.
-
-    Examples
-    --------
-    >>> kv_blocks(3.81 * 2**30, 2 * 32 * 8 * 128 * 2, 16)
-    1950.0
-    """
-    return free_bytes // (bytes_per_token * page_tokens)
-
-
 def _outer_tensors(model: Model, stage: Stage) -> Iterator[Tensor | Vector]:
     """Yield the weights outside the layers that a stage holds; a head tied to the embedding is stored twice where stages part them."""
     for tensor in model.outer_tensors():

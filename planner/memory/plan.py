@@ -12,7 +12,8 @@ import numpy as np
 from planner.engine import Engine
 from planner.errors import InputError
 from planner.hardware import Hardware
-from planner.memory.footprint import Footprint, Parts, StageBytes, footprint, kv_blocks
+from planner.memory.capacity import kv_blocks
+from planner.memory.footprint import Footprint, Parts, StageBytes, footprint
 from planner.model import Model
 from planner.parallel import Layout, check_layout, divide_up
 from planner.precision import Precision
