@@ -230,7 +230,7 @@ def rate_op(op: Op, chip: Hardware) -> Rating:
     flops = op.count * op.flops
     weight, activation, kv = op.count * op.weight_bytes, op.count * op.activation_bytes, op.count * op.kv_bytes
     moved = weight + activation + kv
-    idle = not isinstance(flops, np.ndarray) and flops == 0
+    idle = not np.any(flops)
     compute_s: Numeric | None = 0.0 if idle else None
     if not idle and rate.flops_per_s is not None:
         compute_s = compute_time(flops, rate.flops_per_s)

@@ -6,7 +6,7 @@ fragmentation beyond pages, CUDA graphs, copies of weights while loading, specul
 
 from planner.memory.capacity import kv_blocks, kv_budget_bytes, least_chips, most_sequences, most_tokens
 from planner.memory.footprint import Footprint, Parts, StageBytes, footprint, stage_weight_bytes
-from planner.memory.plan import PARTS, MemoryPlan, memory_plan
+from planner.memory.plan import PARTS, MemoryPlan, largest, memory_plan
 from planner.memory.stored import CacheBytes, cache_bytes, sequence_bytes, stored_bytes, weight_bytes
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "footprint",
     "kv_blocks",
     "kv_budget_bytes",
+    "largest",
     "least_chips",
     "memory_plan",
     "most_sequences",
