@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from planner.errors import UnitError
 from planner.units import parse_quantity
@@ -35,7 +35,7 @@ class _Part(BaseModel):
 class Figure(_Part):
     """One figure with its source."""
 
-    value: Annotated[float | None, Field(json_schema_extra={"type": ["string", "number", "null"]})]
+    value: Annotated[float | None, WithJsonSchema({"type": ["string", "number", "null"]})]
     """The figure with its unit, such as 3.35 TB/s; null where it is not published."""
     source: Annotated[str, Field(min_length=1)]
     """Where it is written down, or how it is derived."""

@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from planner.errors import InputError, nearest
@@ -74,6 +74,7 @@ SCHEMES: dict[str, Scheme] = {
         _scheme("w4a8", "int4", "int8", "int8"),
         _scheme("mxfp4_w4a16", "mxfp4", "bf16", "bf16"),
         _scheme("mxfp4_w4a8", "mxfp4", "fp8", "fp8"),
+        _scheme("mxfp4", "mxfp4", "mxfp4", "mxfp4"),
         _scheme("nvfp4", "nvfp4", "nvfp4", "nvfp4"),
     )
 }
@@ -82,6 +83,85 @@ KV_FORMATS = ("bf16", "fp8", "int8", "int4", "fp4")
 
 # Kernels that read an fp8 cache multiply in fp8; those that read an integer cache convert it to 16 bits first.
 _ATTENTION_ARITHMETIC = {"fp8": "fp8", "fp4": "fp8"}
+
+
+def stored_as(scheme: Scheme, *, bits: float | None = None, group_size: int = 0, scale_bits: float = 0) -> Scheme:
+    """Return a scheme whose weights are stored with other widths than usual.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        What the arithmetic and the activations are.
+    bits : float, optional
+        Bits of one stored weight; the scheme's where not given.
+    group_size : int
+        Weights that share a scale; 0 for none, or too few to count.
+    scale_bits : float
+        Bits of the scale (and zero-point) of one group.
+
+    Examples
+    --------
+    >>> stored_as(SCHEMES["w4a16"], bits=3, group_size=64, scale_bits=19).weights.bytes_per_element * 8
+    3.296875
+    """
+    usual = scheme.weights
+    width = usual.bits if bits is None else bits
+    if (width, group_size, scale_bits) == (usual.bits, usual.block, usual.scale_bits):
+        return scheme
+    stored = Format(usual.name if width == usual.bits else f"{width:.4g}-bit", width, group_size, scale_bits)
+    name = scheme.name if width == usual.bits else f"{scheme.name} at {width:.4g} bits"
+    return replace(scheme, name=name, weights=stored)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tensor, or a tensor class, that is stored in another scheme than the policy's own, or a share of it that is.
+
+    Attributes
+    ----------
+    of : str
+        Name of a tensor (``qkv_proj``), or else of a `Role`. A part of a tensor goes before one of its role.
+    scheme : Scheme
+        How it is stored and computed.
+    share : float
+        Share of its elements, over all layers together.
+    """
+
+    of: str
+    scheme: Scheme
+    share: float = 1.0
+
+
+def blended(own: Scheme, parts: Sequence[Part]) -> Scheme:
+    """Return one scheme for a tensor that is stored in several: bytes are exact on average, arithmetic is the largest share's.
+
+    Parameters
+    ----------
+    own : Scheme
+        Of what the parts leave over.
+    parts : sequence of Part
+        Their shares add up to at most 1.
+
+    Examples
+    --------
+    >>> half = blended(SCHEMES["fp8"], [Part("qkv_proj", SCHEMES["bf16"], 0.25)])
+    >>> half.arithmetic, half.weights.bytes_per_element
+    ('fp8', 1.25)
+    """
+    shares = [(part.scheme, part.share) for part in parts]
+    rest = 1 - sum(share for _, share in shares)
+    if rest > SHARE_TOLERANCE:
+        shares.append((own, rest))
+    if len(shares) == 1:
+        return shares[0][0]
+    largest = max(shares, key=lambda pair: pair[1])[0]
+    bits = sum(scheme.weights.bytes_per_element * 8 * share for scheme, share in shares)
+    names = " and ".join(dict.fromkeys(scheme.name for scheme, _ in shares))
+    return replace(largest, name=names, weights=Format(names, bits))
+
+
+SHARE_TOLERANCE = 1e-9
+"""Shares that add up to 1 within this leave nothing over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +178,8 @@ class Precision:
         Stored keys and values.
     unquantized : frozenset of Role
         Roles that take `base`.
+    parts : tuple of Part
+        Tensors, tensor classes and shares of them that differ.
     """
 
     name: str
@@ -106,12 +188,20 @@ class Precision:
     base: Scheme
     kv: Format
     unquantized: frozenset[Role] = field(default=NEVER_QUANTIZED)
+    parts: tuple[Part, ...] = ()
 
-    def scheme(self, role: Role) -> Scheme:
-        """Return the scheme of a tensor class."""
-        if role in self.unquantized:
-            return self.base
-        return self.experts if role is Role.EXPERTS else self.linear
+    def scheme(self, role: Role, tensor: str = "") -> Scheme:
+        """Return the scheme of a tensor class, or of one tensor of it by its name."""
+        own = self.experts if role is Role.EXPERTS else self.linear
+        own = self.base if role in self.unquantized else own
+        if not self.parts:
+            return own
+        found = [part for part in self.parts if part.of == tensor] or [part for part in self.parts if part.of == role]
+        return blended(own, found) if found else own
+
+    def vector_scheme(self, role: Role, tensor: str) -> Scheme:
+        """Return the scheme of parameters that are no matrix: they stay unquantised in classes of which matrices are."""
+        return self.scheme(role, tensor) if role in self.unquantized else self.base
 
     @property
     def attention_arithmetic(self) -> str:
@@ -129,7 +219,15 @@ class Precision:
             "unquantized": self.base.name,
             "attention_arithmetic": self.attention_arithmetic,
             "kv_cache": self.kv.name,
+            **({"exceptions": self._exceptions} if self._exceptions else {}),
         }
+
+    @property
+    def _exceptions(self) -> str:
+        """Which tensor classes and tensors differ, in words."""
+        roles = [f"{role} {self.base.name}" for role in Role if role in self.unquantized - NEVER_QUANTIZED]
+        shares = ((part, "" if part.share == 1 else f" {100 * part.share:.3g} %") for part in self.parts)
+        return "; ".join(roles + [f"{part.of}{share} {part.scheme.name}" for part, share in shares])
 
 
 def find_scheme(name: str) -> Scheme:
@@ -165,16 +263,38 @@ def policy(
     InputError
         If a name is not known.
     """
+    linear = find_scheme(name)
+    return policy_of(linear, experts=find_scheme(experts) if experts else None, kv=kv, unquantized=unquantized)
+
+
+PLAIN_BITS = 16
+"""A format of so many bits or more is not quantised."""
+
+
+def policy_of(
+    linear: Scheme,
+    *,
+    experts: Scheme | None = None,
+    kv: str = "bf16",
+    unquantized: frozenset[Role] = NEVER_QUANTIZED,
+    parts: tuple[Part, ...] = (),
+) -> Precision:
+    """Build the policy of schemes that are at hand; see `policy`.
+
+    Raises
+    ------
+    InputError
+        If the format of the KV cache is not known.
+    """
     if kv not in KV_FORMATS:
         raise InputError(f"kv-precision: unknown name {kv!r}, one of {', '.join(KV_FORMATS)}")
-    linear = find_scheme(name)
-    routed = find_scheme(experts) if experts else linear
-    is_plain = linear.weights.bits >= 16  # noqa: PLR2004 - 16 bits and more are not quantised
+    routed = linear if experts is None else experts
     return Precision(
-        name=name if routed is linear else f"{name}, experts {routed.name}",
+        name=linear.name if routed == linear else f"{linear.name}, experts {routed.name}",
         linear=linear,
         experts=routed,
-        base=linear if is_plain else SCHEMES["bf16"],
+        base=linear if linear.weights.bits >= PLAIN_BITS else SCHEMES["bf16"],
         kv=FORMATS[kv],
         unquantized=unquantized,
+        parts=parts,
     )

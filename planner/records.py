@@ -7,12 +7,13 @@ from typing import Any
 from planner.collectives import Fabric
 from planner.collectives.survey import Survey
 from planner.hardware import Hardware
-from planner.memory import PARTS, MemoryPlan, cache_bytes, sequence_bytes, weight_bytes
+from planner.memory import PARTS, MemoryPlan, cache_bytes, checkpoint_bytes, sequence_bytes, weight_bytes
 from planner.model import Model
 from planner.op import Collective, Kind
 from planner.parallel import DEGREES, Layout
-from planner.precision import Precision, Role
+from planner.precision import Precision
 from planner.roofline import Rating
+from planner.scenario import hardware_gaps
 from planner.step import StepRating
 
 Record = dict[str, Any]
@@ -21,20 +22,20 @@ Record = dict[str, Any]
 def model_record(model: Model, precision: Precision, context: int | None = None) -> Record:
     """Return the counts of a model: parameters, KV cache, weights."""
     cache = cache_bytes(model, precision.kv)
-    weights = weight_bytes(model, precision)
+    stored = stored_record(model, precision)
     record: Record = {
         "name": model.name,
         "parameters": model.parameters,
         "active_parameters": model.active_parameters,
         "embedding_parameters": model.embedding.parameters,
+        "mtp_parameters": model.mtp_parameters,
         "vision_parameters": model.vision_parameters,
         "layers": model.num_hidden_layers,
         "kv_bytes_per_token": cache.per_token,
         "kv_window_bytes": cache.window,
         "state_bytes": cache.state,
         "indexer_bytes_per_token": cache.index_per_token,
-        "weight_bytes": round(sum(weights.values())),
-        "weight_bytes_by_class": {str(role): weights[role] for role in Role if role in weights},
+        **stored,
         "precision": {"name": precision.name, **precision.formats},
         "layer_kinds": [
             {
@@ -51,6 +52,23 @@ def model_record(model: Model, precision: Precision, context: int | None = None)
         record["context"] = context
         record["kv_bytes"] = sequence_bytes(model, context, precision.kv)
     return record
+
+
+def stored_record(model: Model, precision: Precision) -> Record:
+    """Return the bytes of a checkpoint: as its files say where they were read and are asked for, else by arithmetic."""
+    computed = checkpoint_bytes(model, precision)
+    total, by_class, how = round(sum(computed.values())), computed, "arithmetic on the architecture"
+    if model.vision_parameters is None:
+        how += "; towers for pictures or sound, if there are any, are left out"
+    if model.checkpoint is not None and precision == model.quantization.precision(precision.kv.name):
+        total, how = model.checkpoint.bytes, model.checkpoint.source
+        by_class = {part.of: part.bytes for part in model.checkpoint.by_class} or computed
+    return {
+        "weight_bytes": total,
+        "weight_bytes_by_class": {name: round(size) for name, size in by_class.items()},
+        "weight_bytes_from": how,
+        "served_weight_bytes": round(sum(weight_bytes(model, precision).values())),
+    }
 
 
 def op_record(rating: Rating) -> Record:
@@ -195,6 +213,7 @@ def hardware_record(name: str, chip: Hardware) -> Record:
             for path, figure in chip.figures()
         },
         "notes": list(chip.notes),
+        "gaps": list(hardware_gaps(chip)),
     }
 
 

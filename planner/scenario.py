@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.hardware import Hardware
-from planner.memory import MemoryPlan
+from planner.memory import MemoryPlan, checkpoint_bytes
 from planner.model import Model
 from planner.precision import Precision, policy
 from planner.units import gigabytes
@@ -29,10 +29,7 @@ def choose_precision(
     """
     if name is not None:
         return policy(name, experts=experts, kv=kv)
-    stored = model.quantization
-    if experts is not None:
-        return policy(stored.linear, experts=experts, kv=kv, unquantized=stored.precision(kv).unquantized)
-    return stored.precision(kv)
+    return model.quantization.precision(kv, experts=experts)
 
 
 def default_lengths(phase: Phase, context: int | None, new_tokens: int | None) -> tuple[int, int]:
@@ -60,6 +57,49 @@ def warnings(model: Model, hardware: Hardware, step: Step, memory: MemoryPlan) -
     return tuple(found)
 
 
+DISAGREEMENT = 0.01
+"""Stored bytes further than this from the arithmetic are told."""
+
+
+def checkpoint_warning(model: Model) -> str | None:
+    """Return in words that the files of a checkpoint and the arithmetic on its description disagree; None if they do not."""
+    if model.checkpoint is None:
+        return None
+    computed = sum(checkpoint_bytes(model, model.quantization.precision("bf16")).values())
+    stored = model.checkpoint.bytes
+    if abs(stored - computed) <= DISAGREEMENT * stored:
+        return None
+    return (
+        f"{model.name} stores {gigabytes(stored)} ({model.checkpoint.source}), arithmetic on its description gives "
+        f"{gigabytes(computed)}: check both"
+    )
+
+
+GAPS = ("bf16", "fp8", "int8")
+"""Arithmetic that plans ask for."""
+
+
+def hardware_gaps(hardware: Hardware) -> tuple[str, ...]:
+    """Return what cannot be computed for a chip, because a figure is not known, in words."""
+    name, found = hardware.name, []
+    missing = [arithmetic for arithmetic in GAPS if hardware.rate(arithmetic).flops_per_s is None]
+    if missing:
+        found.append(
+            f"{name} has no known peak for {', '.join(missing)}: compute times and critical batches cannot be computed"
+        )
+    if hardware.memory.plannable_bytes is None:
+        found.append(f"{name} has no known memory capacity: what fits cannot be computed")
+    if hardware.memory.bandwidth.value is None:
+        found.append(f"{name} has no known memory bandwidth: memory times cannot be computed")
+    if hardware.links.scale_up is None or hardware.links.scale_up.one_way.value is None:
+        found.append(f"{name} has no known link to chips of its kind: several of them cannot be planned as one")
+    if hardware.price is None or hardware.price.hourly is None or hardware.price.hourly.value is None:
+        found.append(f"{name} has no known hourly price: costs cannot be computed")
+    if hardware.power is None or hardware.power.tdp.value is None:
+        found.append(f"{name} has no known power: energy cannot be computed")
+    return tuple(found)
+
+
 def model_warnings(model: Model) -> tuple[str, ...]:
     """Return what is unusual about a model, in words."""
     found = list(model.notes)
@@ -67,4 +107,4 @@ def model_warnings(model: Model) -> tuple[str, ...]:
         found.append(f"{model.name} has {model.parameters / TRILLION:.2f} trillion parameters, check the file")
     if model.published_parameters and model.parameters != model.published_parameters:
         found.append(f"{model.name} counts {model.parameters} parameters, {model.published_parameters} are published")
-    return tuple(found)
+    return (*found, *filter(None, [checkpoint_warning(model)]))

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.errors import UnitError
 
-Numeric: TypeAlias = int | float | NDArray[np.float64]
+if TYPE_CHECKING:  # importing numpy.typing takes longer than everything else that a command reads
+    from numpy.typing import NDArray
+
+Numeric: TypeAlias = "int | float | NDArray[np.float64]"
 """A number, or an array that broadcasts against the others of the same computation."""
 
 
@@ -31,15 +33,6 @@ def maximum(a: Numeric, b: Numeric) -> Numeric:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.maximum(a, b)
     return max(a, b)
-
-
-def gigabytes(size_bytes: float) -> str:
-    """Return a size in words, in units of 1e9 bytes.
-
-    >>> gigabytes(85899345920)
-    '85.9 GB'
-    """
-    return f"{size_bytes / 1e9:,.1f} GB"
 
 
 def gigabytes_per_s(rate_bytes_per_s: float | None) -> str:
@@ -135,6 +128,15 @@ def _split(value: str | float, example: str) -> tuple[float, str]:
     return float(quantity), quantity.units
 
 
+def gigabytes(size: float) -> str:
+    """Return a size in words, for messages.
+
+    >>> gigabytes(16_060_522_496)
+    '16.06 GB'
+    """
+    return f"{size / 1e9:.2f} GB"
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """How a tensor is stored: bits of an element, and scales shared by a block of elements.
@@ -143,18 +145,18 @@ class Format:
     ----------
     name : str
         Name in YAML, JSON and reports.
-    bits : int
-        Bits of one element.
+    bits : float
+        Bits of one element; a fraction where a tensor mixes formats.
     block : int
         Elements that share one scale; 0 where scales are per tensor or channel, and too small to count.
-    scale_bits : int
+    scale_bits : float
         Bits of the scale (and zero-point) of one block.
     """
 
     name: str
-    bits: int
+    bits: float
     block: int = 0
-    scale_bits: int = 0
+    scale_bits: float = 0
 
     @property
     def bytes_per_element(self) -> float:

@@ -9,6 +9,7 @@ import click
 
 from planner import catalogue, records
 from planner.cli import words
+from planner.cli.comparison import comparison_rows, comparison_tables
 from planner.cli.options import output_options
 from planner.cli.output import Result, emit
 from planner.cli.progress import tracked
@@ -22,21 +23,28 @@ if TYPE_CHECKING:
 
 
 @click.command("hardware")
-@click.argument("name", required=False)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--compare", is_flag=True, help="Show several chips side by side.")
 @output_options
 def command(**options: Any) -> None:
     """List the chips of the catalogue, or show one with its sources.
 
-    NAME is a chip of the catalogue, or a YAML file.
+    NAME is a chip of the catalogue, or a YAML file; several are shown side by side with --compare.
     """
-    name = options["name"]
-    if name is None:
-        chips = tracked(catalogue.all_hardware(), len(catalogue.names("hardware")), "reading chips")
-        rows = [_row(identity, chip) for identity, chip in chips]
+    names: tuple[str, ...] = options["names"]
+    if options["compare"]:
+        if len(names) < 2:  # noqa: PLR2004 - what can be compared
+            raise click.UsageError("--compare needs two chips or more, such as: planner hardware --compare A B")
+        chips = [records.hardware_record(name, catalogue.load_hardware(name)) for name in names]
+        result = Result(record=chips, rows=comparison_rows(chips), tables=lambda: comparison_tables(chips, _shown))
+    elif len(names) > 1:
+        raise click.UsageError(f"{len(names)} chips are named, show them side by side with --compare")
+    elif not names:
+        every = tracked(catalogue.all_hardware(), len(catalogue.names("hardware")), "reading chips")
+        rows = [_row(identity, chip) for identity, chip in every]
         result = Result(record=rows, rows=rows, tables=lambda: _list(rows))
     else:
-        chip = catalogue.load_hardware(name)
-        record = records.hardware_record(name, chip)
+        record = records.hardware_record(names[0], catalogue.load_hardware(names[0]))
         flat = [{"figure": path, **figure} for path, figure in record["figures"].items()]
         keys = ("figure", "value", "source", "verified", "date")
         rows = [{key: figure.get(key) for key in keys} for figure in flat]
@@ -109,3 +117,5 @@ def _one(record: dict[str, Any]) -> Iterable[RenderableType]:
     yield table
     for note in record["notes"]:
         yield Text(f"• {note}")
+    for gap in record["gaps"]:
+        yield Text(f"• {gap}")

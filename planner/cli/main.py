@@ -10,6 +10,10 @@ from collections.abc import Sequence
 import click
 
 from planner import __version__
+from planner.cli.catalog_option import catalog_option, show_notes
+
+# pydantic would look through every installed package for plugins, which takes longer than a command does.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 EXIT_BAD_INPUT = 2
 EXIT_INFEASIBLE = 3
@@ -22,6 +26,8 @@ COMMANDS: dict[str, str] = {
     "report": "Write an HTML report of a model on a chip.",
     "models": "List the models of the catalogue.",
     "topology": "Explain the links between chips, and what each collective costs on them.",
+    "import": "Write a model's YAML description from its published files.",
+    "schema": "Print the JSON Schema of a YAML format, for editors.",
     "hardware": "List the chips of the catalogue, or show one with its sources.",
 }
 
@@ -39,6 +45,8 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"planner.cli.{cmd_name.replace('-', '_')}_command")
         command: click.Command = module.command
+        if not any(parameter.name == "catalog" for parameter in command.params):
+            command.params.append(catalog_option())
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -56,6 +64,7 @@ def cli() -> None:
     planner ops llama-3.1-70b --hardware h100-sxm --batch 64
     planner report llama-3.1-70b --hardware h100-sxm -o report.html
     """
+    show_notes()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

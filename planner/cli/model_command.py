@@ -9,7 +9,7 @@ import click
 
 from planner import catalogue, records
 from planner.cli import words
-from planner.cli.options import count_or_zero, output_options, precision_options
+from planner.cli.options import assume_option, count_or_zero, output_options, precision_options
 from planner.cli.output import Result, emit
 from planner.cli.tables import new_table
 from planner.scenario import choose_precision, model_warnings
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 @click.command("model")
 @click.argument("model")
 @click.option("--context", type=count_or_zero, help="Also give the KV cache of one sequence of this many tokens.")
+@assume_option
 @precision_options
 @output_options
 def command(**options: Any) -> None:
     """Count a model's parameters, KV cache and weight bytes.
 
-    MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. Counts are exact.
+    MODEL is a name of the catalogue, a YAML file, a Hugging Face config.json or its folder, or a GGUF file. Counts are exact.
     """
-    model = catalogue.load_model(options["model"])
+    model = catalogue.load_model(options["model"], assume=options["assume"])
     precision = choose_precision(
         model, options["precision"], experts=options["moe_precision"], kv=options["kv_precision"]
     )
@@ -42,12 +43,14 @@ _UNITS = {
     "parameters": "",
     "active_parameters": "",
     "embedding_parameters": "",
+    "mtp_parameters": "",
     "vision_parameters": "",
     "kv_bytes_per_token": "B",
     "kv_window_bytes": "B",
     "state_bytes": "B",
     "indexer_bytes_per_token": "B",
     "weight_bytes": "B",
+    "served_weight_bytes": "B",
     "kv_bytes": "B",
 }
 

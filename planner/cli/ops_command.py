@@ -11,6 +11,7 @@ from planner import catalogue, records
 from planner.cli import words
 from planner.cli.options import (
     LAYOUT_OPTIONS,
+    assume_option,
     hardware_option,
     layout_options,
     output_options,
@@ -37,6 +38,7 @@ SIDE_BY_SIDE = ("int8", "bf16", "fp32")
 @hardware_option
 @step_options
 @layout_options
+@assume_option
 @precision_options
 @click.option(
     "--engine", metavar="NAME", default="vllm", show_default=True, help="Whose memory rules: a name, or a YAML file."
@@ -45,9 +47,9 @@ SIDE_BY_SIDE = ("int8", "bf16", "fp32")
 def command(**options: Any) -> None:
     """Rate every operation of a step against the roofline of a chip.
 
-    MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. Times are bounds at datasheet rates.
+    MODEL is a name of the catalogue, a YAML file, a Hugging Face config.json or its folder, or a GGUF file. Times are bounds at datasheet rates.
     """
-    model = catalogue.load_model(options["model"])
+    model = catalogue.load_model(options["model"], assume=options["assume"])
     hardware = catalogue.load_hardware(options["hardware_name"])
     phase = Phase(options["phase"])
     context, new_tokens = default_lengths(phase, options["context"], options["new_tokens"])

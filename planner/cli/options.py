@@ -39,6 +39,15 @@ def hardware_option(function: F) -> F:
     )(function)
 
 
+def assume_option(function: F) -> F:
+    """Add --assume."""
+    return click.option(
+        "--assume",
+        type=click.Choice(["llama-like"]),
+        help="Read a config of an unknown model_type as this; check the parameter count.",
+    )(function)
+
+
 def precision_options(function: F) -> F:
     """Add --precision, --moe-precision and --kv-precision."""
     function = click.option(

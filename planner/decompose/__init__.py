@@ -4,7 +4,7 @@ Projections of one input are fused as engines fuse them: queries, keys and value
 fused with the residual add before it. Nothing here knows a chip.
 """
 
-from planner.decompose import attention, feedforward  # noqa: F401 - they register their kinds
+from planner.decompose import attention, feedforward, latent, recurrent  # noqa: F401 - they register their kinds
 from planner.decompose.lowering import Lowering, decompose
 
 __all__ = ["Lowering", "decompose"]

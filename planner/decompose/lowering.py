@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.model import Model, Tensor, Vector
-from planner.model.stack import LayerKind
+from planner.model import Encoder, LayerGroup, Model, Tensor, Vector
 from planner.op import SINGLE, Axis, Elementwise, Lookup, Matmul, Op
 from planner.precision import Precision, Role
 from planner.units import Numeric
-from planner.workload import Step
+from planner.workload import Phase, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +29,12 @@ class Lowering:
         Label of the kind of layer.
     layers : int
         How many layers of this kind there are.
+    hidden_size : int
+        Elements of the residual stream.
+    source : Numeric
+        Tokens of the encoder's output that each sequence of the decoder attends to; 0 without an encoder.
+    is_encoder : bool
+        The layers are the encoder's: they keep no cache.
     """
 
     model: Model
@@ -37,6 +42,9 @@ class Lowering:
     precision: Precision
     group: str
     layers: int
+    hidden_size: int
+    source: Numeric = 0
+    is_encoder: bool = False
 
     def matmul(
         self,
@@ -45,9 +53,10 @@ class Lowering:
         *,
         touched: Numeric | None = None,
         note: str = "",
+        kind: type[Matmul] = Matmul,
     ) -> Matmul:
         """Return the multiplication of `rows` rows (every token where not given) by a weight tensor."""
-        return Matmul(
+        return kind(
             name=tensor.name,
             group=self.group,
             layers=self.layers,
@@ -58,7 +67,7 @@ class Lowering:
             outer=tensor.outer,
             copies=tensor.copies,
             touched=touched,
-            scheme=self.precision.scheme(tensor.role),
+            scheme=self.precision.scheme(tensor.role, tensor.name),
         )
 
     def elementwise(
@@ -89,9 +98,19 @@ class Lowering:
 
     def norm(self, name: str) -> Elementwise:
         """Return a norm of the hidden width, fused with the residual add before it."""
-        width = self.model.hidden_size
+        width = self.hidden_size
         weights = width * self.model.norm.parameters_per_element
         return self.elementwise(name, 2 * width, 2 * width, weights=weights, axis=Axis("hidden", width))
+
+    def lookup(self, name: str, width: int, table: Axis = SINGLE) -> Lookup:
+        """Return a look-up of a row of a table for each token; `table` are its rows, where they can be sharded."""
+        scheme = self.precision.scheme(Role.EMBEDDING, name)
+        return Lookup(name=name, group=self.group, rows=self.step.tokens, width=width, scheme=scheme, table=table)
+
+    def embed(self) -> Lookup:
+        """Return the look-up of a token's embedding."""
+        (rows,) = self.model.embedding.outer
+        return self.lookup("embed_tokens", self.model.embedding.inner.elements, rows)
 
 
 BlockLowering = Callable[[Any, Lowering], Iterator[Op]]
@@ -101,11 +120,12 @@ REGISTRY: dict[type, BlockLowering] = {}
 """How each kind of block is lowered."""
 
 
-def lowers(kind: type) -> Callable[[BlockLowering], BlockLowering]:
-    """Register the lowering of a kind of block."""
+def lowers(*kinds: type) -> Callable[[BlockLowering], BlockLowering]:
+    """Register the lowering of kinds of block."""
 
     def register(function: BlockLowering) -> BlockLowering:
-        REGISTRY[kind] = function
+        for kind in kinds:
+            REGISTRY[kind] = function
         return function
 
     return register
@@ -136,34 +156,74 @@ def decompose(model: Model, step: Step, precision: Precision) -> tuple[Op, ...]:
     -------
     tuple of Op
         In the order in which they run; an operation of n layers of one kind stands once, with count n.
+
+    Notes
+    -----
+    An encoder-decoder reads its prompt in the encoder: prefill runs the encoder over the new tokens and the decoder over one start
+    token, and a decode step attends to a source as long as its context. Where the source has a fixed length (Whisper's 30 s of
+    audio), prefill runs the encoder over that, and the decoder over the new tokens.
     """
-    outside = Lowering(model=model, step=step, precision=precision, group=OUTSIDE, layers=1)
-    ops: list[Op] = [
-        Lookup(
-            name="embed_tokens",
-            group=outside.group,
-            rows=step.tokens,
-            width=model.hidden_size,
-            scheme=precision.scheme(Role.EMBEDDING),
-            table=Axis("vocab", model.vocab_size),
-        )
-    ]
+    source: Numeric = 0
+    ops: list[Op] = []
+    if model.encoder is not None:
+        fixed, prefill = model.encoder.source_positions, step.phase is Phase.PREFILL
+        source = fixed or (step.new_tokens if prefill else step.context)
+        if prefill:
+            ops += _encode(model, model.encoder, replace(step, new_tokens=source, context=0, mask="full"), precision)
+            step = step if fixed else replace(step, new_tokens=1)
+    outside = Lowering(
+        model=model,
+        step=step,
+        precision=precision,
+        group=OUTSIDE,
+        layers=1,
+        hidden_size=model.hidden_size,
+        source=source,
+    )
+    ops.append(outside.embed())
+    ops += [outside.lookup(table.name, table.width) for table in model.tables]
+    ops += [outside.matmul(projection.tensor) for projection in model.projections]
     for kind in model.layer_kinds:
-        ops += _layer(kind, Lowering(model=model, step=step, precision=precision, group=kind.label, layers=kind.count))
+        if not kind.layer.needs_source:
+            ops += _layer(kind.layer, replace(outside, group=kind.label, layers=kind.count))
     if model.final_norm:
         ops.append(outside.norm("final_norm"))
     ops.append(replace(outside.matmul(model.lm_head, step.logit_rows), shared_rows=step.logits == "last"))
     return tuple(ops)
 
 
-def _layer(kind: LayerKind, lowering: Lowering) -> Iterator[Op]:
+def _encode(model: Model, encoder: Encoder, step: Step, precision: Precision) -> Iterator[Op]:
+    """Yield the encoder's operations."""
+    outside = Lowering(
+        model=model,
+        step=step,
+        precision=precision,
+        group="encoder",
+        layers=1,
+        hidden_size=encoder.hidden_size or model.hidden_size,
+        is_encoder=True,
+    )
+    if not encoder.source_positions:
+        yield outside.embed()
+    for projection in encoder.projections:
+        yield outside.matmul(projection.tensor)
+    for kind in encoder.layer_kinds:
+        yield from _layer(kind.layer, replace(outside, group=f"encoder {kind.label}", layers=kind.count))
+    for _ in range(encoder.norms):
+        yield outside.norm("encoder.norm")
+
+
+def _layer(layer: LayerGroup, lowering: Lowering) -> Iterator[Op]:
+    halves = [half for half in (layer.mixers, layer.networks) if half]
     names = ("input_norm", "post_attention_norm")
-    norms = kind.layer.norm_count
-    blocks = [block for block in (kind.layer.attention, kind.layer.ffn) if block is not None]
-    for index, block in enumerate(blocks):
-        # Parallel blocks share one norm; a model with more norms than blocks has them after the blocks as well.
+    norms = layer.norm_count
+    for index, blocks in enumerate(halves):
+        # Parallel blocks share one norm; a layer with more norms than halves has them after the halves as well.
         if index < max(norms, 1):
             yield lowering.norm(names[index])
-        yield from REGISTRY[type(block)](block, lowering)
-        if norms > len(blocks):
+        for block in blocks:
+            yield from REGISTRY[type(block)](block, lowering)
+        if norms > len(halves):
             yield lowering.norm(f"{names[index]}.after")
+    for projection in layer.projections:
+        yield lowering.matmul(projection.tensor)

@@ -7,16 +7,28 @@ fragmentation beyond pages, CUDA graphs, copies of weights while loading, specul
 from planner.memory.capacity import kv_blocks, kv_budget_bytes, least_chips, most_sequences, most_tokens
 from planner.memory.footprint import Footprint, Parts, StageBytes, footprint, stage_weight_bytes
 from planner.memory.plan import PARTS, MemoryPlan, largest, memory_plan
-from planner.memory.stored import CacheBytes, cache_bytes, sequence_bytes, stored_bytes, weight_bytes
+from planner.memory.stored import (
+    MTP,
+    VISION,
+    CacheBytes,
+    cache_bytes,
+    checkpoint_bytes,
+    sequence_bytes,
+    stored_bytes,
+    weight_bytes,
+)
 
 __all__ = [
+    "MTP",
     "PARTS",
+    "VISION",
     "CacheBytes",
     "Footprint",
     "MemoryPlan",
     "Parts",
     "StageBytes",
     "cache_bytes",
+    "checkpoint_bytes",
     "footprint",
     "kv_blocks",
     "kv_budget_bytes",

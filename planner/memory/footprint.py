@@ -9,32 +9,38 @@ import numpy as np
 
 from planner.engine import Engine
 from planner.memory.stored import stored_bytes
-from planner.model import AttentionBlock, Model, Tensor, Vector
-from planner.op import Collective, Kind, Matmul, Op, Span
+from planner.model import AttentionBlock, Model, RecurrentBlock, Tensor, Vector
+from planner.op import Collective, Divide, Kind, Matmul, Op, Span
 from planner.parallel import Layout, Stage, distinct, divide_up, divider, pipeline, shard_stage, stages
 from planner.precision import Precision, Role
 from planner.units import Numeric, maximum, minimum
 from planner.workload import Phase, Step
 
+Held = tuple[Tensor | Vector, int]
+"""A weight, with the number of layers that it is in."""
 
-def _outer_tensors(model: Model, stage: Stage) -> Iterator[Tensor | Vector]:
-    """Yield the weights outside the layers that a stage holds; a head tied to the embedding is stored twice where stages part them."""
+
+def _held(model: Model, stage: Stage) -> Iterator[Held]:
+    """Yield the weights of a stage; a head tied to the embedding is stored twice where stages part them."""
+    if stage.of == 1:
+        yield from model.stored_tensors
+        return
     for tensor in model.outer_tensors():
-        at_front = tensor.role is Role.EMBEDDING
-        if stage.is_first if at_front else stage.is_last:
-            yield tensor
-    if model.tie_word_embeddings and stage.is_last and not stage.is_first:
-        yield model.embedding
+        if stage.is_first if tensor.role is Role.EMBEDDING else stage.is_last:
+            yield tensor, 1
+    if model.tie_word_embeddings and stage.is_last:
+        yield model.embedding, 1
+    counts = dict(stage.layers)
+    for kind in model.layer_kinds:
+        if kind.label in counts:
+            yield from ((tensor, counts[kind.label]) for tensor in kind.tensors(model))
 
 
 def stage_weight_bytes(model: Model, precision: Precision, layout: Layout, stage: Stage) -> Mapping[Role, float]:
     """Return the weights on one chip of a stage, by tensor class [B]."""
-    divide, counts = divider(layout), dict(stage.layers)
-    held = [(tensor, 1) for tensor in _outer_tensors(model, stage)]
-    for kind in model.layer_kinds:
-        held += [(tensor, counts[kind.label]) for tensor in kind.tensors(model) if kind.label in counts]
+    divide = divider(layout)
     parts: dict[Role, float] = {}
-    for tensor, count in held:
+    for tensor, count in _held(model, stage):
         piece = tensor
         if isinstance(tensor, Tensor):
             outer = tuple(divide(axis) for axis in tensor.outer)
@@ -43,7 +49,7 @@ def stage_weight_bytes(model: Model, precision: Precision, layout: Layout, stage
     return parts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CachedLayers:
     """What layers of one kind keep of a sequence on one chip.
 
@@ -51,8 +57,8 @@ class CachedLayers:
     ----------
     span : Span
         Which tokens are kept.
-    per_token, index_per_token : float
-        For each token kept, and for each token at all, all such layers together [B].
+    per_token, index_per_token, per_source : float
+        For each token kept, for each token at all, and for each token of an encoder's output, all such layers together [B].
     state : float
         Whatever the length [B].
     """
@@ -60,30 +66,37 @@ class CachedLayers:
     span: Span
     per_token: float
     index_per_token: float
+    per_source: float
     state: float
 
 
-def _share(block: AttentionBlock, model: Model, layout: Layout, name: str) -> float:
-    """Return the part of an axis of a block's weights that a chip holds; 1 where the block has no such axis."""
-    divide = divider(layout)
+def _share(block: AttentionBlock, model: Model, divide: Divide) -> float:
+    """Return the part of a block's KV heads that a chip holds; 1 where it has none."""
     tensors = [tensor for tensor in block.tensors(model.hidden_size) if isinstance(tensor, Tensor)]
-    axes = [axis for tensor in tensors for axis in tensor.outer if axis.name == name]
+    axes = [axis for tensor in tensors for axis in tensor.outer if axis.name == "kv_heads"]
     return divide(axes[0]).size / axes[0].size if axes else 1.0
 
 
+def _state_share(block: AttentionBlock, divide: Divide) -> float:
+    """Return the part of a block's recurrent state that a chip holds."""
+    if not isinstance(block, RecurrentBlock) or not block.state.size:
+        return 1.0
+    return divide(block.state).size / block.state.size
+
+
 def _cached(model: Model, precision: Precision, layout: Layout, stage: Stage) -> Iterator[CachedLayers]:
-    counts, element = dict(stage.layers), precision.kv.bytes_per_element
-    for kind in model.layer_kinds:
-        block, count = kind.layer.attention, counts.get(kind.label, 0)
-        if block is None or not count:
-            continue
-        cache = block.cache
-        yield CachedLayers(
-            span=cache.span,
-            per_token=count * cache.width * element * _share(block, model, layout, "kv_heads"),
-            index_per_token=count * cache.index_width * element,
-            state=count * cache.state_bytes * _share(block, model, layout, "state_heads"),
-        )
+    counts, element, divide = dict(stage.layers), precision.kv.bytes_per_element, divider(layout)
+    held = ((kind, counts[kind.label]) for kind in model.layer_kinds if kind.label in counts)
+    for kind, count in held:
+        for block in () if kind.layer.needs_source else kind.layer.mixers:
+            cache, share = block.cache, _share(block, model, divide)
+            yield CachedLayers(
+                span=cache.span,
+                per_token=count * cache.width * element * share,
+                index_per_token=count * cache.index_width * element,
+                per_source=count * cache.source_width * element * share,
+                state=count * cache.state_bytes * _state_share(block, divide),
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +115,8 @@ class StageBytes:
         Largest activations alive at once, for each token of a step; those of the LM head for each sequence [B].
     message_per_token, message_per_sequence : float
         Largest message of a collective, likewise [B].
+    source_tokens : int or None
+        Tokens of an encoder's output; None where they are as many as the sequence's own.
     """
 
     stage: Stage
@@ -111,6 +126,7 @@ class StageBytes:
     logits_per_sequence: float
     message_per_token: float
     message_per_sequence: float
+    source_tokens: int | None
 
     @property
     def weight_bytes(self) -> float:
@@ -122,7 +138,9 @@ class StageBytes:
         size: Numeric = 0
         for layers in self.cached:
             held = page_tokens * divide_up(layers.span.held(tokens), page_tokens)
-            size = size + layers.per_token * held + layers.index_per_token * tokens + layers.state
+            source = tokens if self.source_tokens is None else self.source_tokens
+            constant = layers.per_source * source + layers.state
+            size = size + layers.per_token * held + layers.index_per_token * tokens + constant
         return size
 
 
@@ -148,6 +166,7 @@ def _stage_bytes(model: Model, precision: Precision, layout: Layout, stage: Stag
         logits_per_sequence=max((float(op.activation_bytes) for op in ops if _is_head(op)), default=0.0),
         message_per_token=max((float(op.size_bytes) for op in messages if not _is_head(op)), default=0) / tokens,
         message_per_sequence=max((float(op.size_bytes) for op in messages if _is_head(op)), default=0.0),
+        source_tokens=model.encoder.source_positions if model.encoder else None,
     )
 
 

@@ -7,26 +7,68 @@ and knows no chip.
 from planner.model.attention import (
     AttentionBlock,
     Cache,
+    CompressedAttention,
+    CrossAttention,
+    DeltaAttention,
+    GatedRecurrence,
+    Indexer,
     LatentAttention,
+    LightningAttention,
+    Mamba,
+    Mamba2,
+    MatrixLstm,
+    RecurrentBlock,
+    Rwkv,
+    ShortConvolution,
     SoftmaxAttention,
 )
+from planner.model.checkpoint import Checkpoint, ClassBytes
 from planner.model.feedforward import FeedForward, FeedForwardBlock, MixtureOfExperts
-from planner.model.stack import LayerGroup, LayerKind, Model, Norm, Quantization
-from planner.model.tensor import Tensor, Vector
+from planner.model.quantization import Quantization, Stored, StoredPart
+from planner.model.stack import (
+    Encoder,
+    LayerGroup,
+    LayerKind,
+    Model,
+    MultiTokenPrediction,
+    Norm,
+    Table,
+)
+from planner.model.tensor import Projection, Tensor, Vector
 
 __all__ = [
     "AttentionBlock",
     "Cache",
+    "Checkpoint",
+    "ClassBytes",
+    "CompressedAttention",
+    "CrossAttention",
+    "DeltaAttention",
+    "Encoder",
     "FeedForward",
     "FeedForwardBlock",
+    "GatedRecurrence",
+    "Indexer",
     "LatentAttention",
     "LayerGroup",
     "LayerKind",
+    "LightningAttention",
+    "Mamba",
+    "Mamba2",
+    "MatrixLstm",
     "MixtureOfExperts",
     "Model",
+    "MultiTokenPrediction",
     "Norm",
+    "Projection",
     "Quantization",
+    "RecurrentBlock",
+    "Rwkv",
+    "ShortConvolution",
     "SoftmaxAttention",
+    "Stored",
+    "StoredPart",
+    "Table",
     "Tensor",
     "Vector",
 ]

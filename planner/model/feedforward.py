@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from planner.model.tensor import Count, Description, Flag, Tensor, Vector
-from planner.op import SINGLE, Axis
+from planner.model.tensor import Count, CountOrZero, Description, Flag, Tensor, Vector
+from planner.op import Axis
 from planner.precision import Role
 
 
 class FeedForwardBlock(Description):
     """What every kind of feed-forward network answers."""
+
+    shared_weights: Flag = False
+    """The weights are those of an earlier layer, and stored there."""
 
     @abstractmethod
     def tensors(self, hidden_size: int) -> tuple[Tensor | Vector, ...]:
@@ -25,17 +29,15 @@ class FeedForwardBlock(Description):
         """The kind in a few words, for tables."""
 
 
-def projections(
-    hidden: Axis, width: int, role: Role, *, gated: bool, bias: bool, copies: Axis = SINGLE, prefix: str = ""
-) -> tuple[Tensor, Tensor]:
+def projections(hidden: Axis, width: int, role: Role, *, gated: bool, bias: bool, prefix: str = "") -> list[Tensor]:
     """Return the projections into and out of an FFN of `width` elements; gate and up are fused."""
-    ffn = Axis("ffn" if copies is SINGLE else "expert_ffn", width)
+    ffn = Axis("ffn", width)
     into = (ffn, ffn) if gated else (ffn,)
     name = "gate_up_proj" if gated else "up_proj"
-    return (
-        Tensor(f"{prefix}{name}", role, hidden, into, bias=bias, copies=copies),
-        Tensor(f"{prefix}down_proj", role, ffn, (hidden,), bias=bias, copies=copies),
-    )
+    return [
+        Tensor(f"{prefix}{name}", role, hidden, into, bias=bias),
+        Tensor(f"{prefix}down_proj", role, ffn, (hidden,), bias=bias),
+    ]
 
 
 class FeedForward(FeedForwardBlock):
@@ -52,10 +54,10 @@ class FeedForward(FeedForwardBlock):
         """See `FeedForwardBlock.label`."""
         return f"{self.kind} ffn"
 
-    def tensors(self, hidden_size: int) -> tuple[Tensor | Vector, ...]:
+    def tensors(self, hidden_size: int) -> tuple[Tensor, ...]:
         """See `FeedForwardBlock.tensors`."""
         hidden = Axis("hidden", hidden_size)
-        return projections(hidden, self.intermediate_size, Role.FFN, gated=self.kind == "gated", bias=self.bias)
+        return tuple(projections(hidden, self.intermediate_size, Role.FFN, gated=self.kind == "gated", bias=self.bias))
 
 
 class MixtureOfExperts(FeedForwardBlock):
@@ -74,14 +76,26 @@ class MixtureOfExperts(FeedForwardBlock):
     """Biases on the experts' projections."""
     router_bias: Flag = False
     """Bias on the router."""
+    router_parameters: CountOrZero = 0
+    """Further parameters of the router that take part in no matmul: learned corrections and scales."""
+    zero_experts: CountOrZero = 0
+    """Further experts that a token may be sent to and that compute nothing (LongCat)."""
+    latent_size: Count | None = None
+    """Experts work on a projection of the token to so many elements."""
+    latent_bias: Flag = False
+    """Biases on the projections to and from that size."""
     shared_intermediate_size: Count | None = None
     """Width of the shared experts together, which every token passes."""
+    shared_bias: Flag = False
+    """Biases on the shared experts' projections."""
     shared_gate: Flag = False
     """A learned scalar gate on the shared experts."""
+    needs_source: Flag = False
+    """Only tokens of images are sent to these experts, and none of text."""
 
     @model_validator(mode="after")
     def _check(self) -> MixtureOfExperts:
-        if self.num_experts_per_tok > self.num_experts:
+        if self.num_experts_per_tok > self.num_experts + self.zero_experts:
             raise ValueError(
                 f"num_experts_per_tok {self.num_experts_per_tok} is more than num_experts {self.num_experts}"
             )
@@ -94,35 +108,53 @@ class MixtureOfExperts(FeedForwardBlock):
         """See `FeedForwardBlock.label`."""
         return f"moe {self.num_experts_per_tok}/{self.num_experts}"
 
+    @property
+    def experts_used(self) -> int:
+        """Experts with weights that a token is sent to, zero experts taken off in proportion (rounded up)."""
+        total = self.num_experts + self.zero_experts
+        return -(-self.num_experts_per_tok * self.num_experts // total)
+
     def tensors(self, hidden_size: int) -> tuple[Tensor | Vector, ...]:
         """See `FeedForwardBlock.tensors`."""
         hidden = Axis("hidden", hidden_size)
-        router = Tensor("router", Role.ROUTER, hidden, (Axis("router", self.num_experts),), bias=self.router_bias)
-        routed = projections(
-            hidden,
-            self.moe_intermediate_size,
-            Role.EXPERTS,
-            gated=self.gated,
-            bias=self.expert_bias,
-            copies=Axis("experts", self.num_experts),
-            prefix="experts.",
+        choices = (Axis("router", self.num_experts + self.zero_experts),)
+        return (
+            Tensor("router", Role.ROUTER, hidden, choices, bias=self.router_bias),
+            *([Vector("router.scales", Role.ROUTER, self.router_parameters)] if self.router_parameters else []),
+            *self._latent(hidden),
+            *self._routed(hidden),
+            *self._shared(hidden),
         )
-        return (router, *routed, *self.shared(hidden))
 
-    def shared(self, hidden: Axis) -> tuple[Tensor, ...]:
-        """Return the weights of the shared experts."""
+    def _latent(self, hidden: Axis) -> Iterator[Tensor]:
+        if self.latent_size:
+            latent = Axis("expert_latent", self.latent_size)
+            yield Tensor("latent_in_proj", Role.FFN, hidden, (latent,), bias=self.latent_bias)
+            yield Tensor("latent_out_proj", Role.FFN, latent, (hidden,), bias=self.latent_bias)
+
+    def _routed(self, hidden: Axis) -> tuple[Tensor, Tensor]:
+        inner = Axis("expert_latent", self.latent_size) if self.latent_size else hidden
+        ffn, experts = Axis("expert_ffn", self.moe_intermediate_size), Axis("experts", self.num_experts)
+        bias, used, role = self.expert_bias, self.experts_used, Role.EXPERTS
+        into, name = ((ffn, ffn), "gate_up_proj") if self.gated else ((ffn,), "up_proj")
+        return (
+            Tensor(f"experts.{name}", role, inner, into, bias=bias, copies=experts, used=used),
+            Tensor("experts.down_proj", role, ffn, (inner,), bias=bias, copies=experts, used=used),
+        )
+
+    def _shared(self, hidden: Axis) -> Iterator[Tensor]:
         if not self.shared_intermediate_size:
-            return ()
-        tensors = projections(
+            return
+        if self.shared_gate:
+            yield Tensor("shared_experts.gate", Role.ROUTER, hidden, (Axis("gate", 1),))
+        yield from projections(
             hidden,
             self.shared_intermediate_size,
             Role.SHARED_EXPERTS,
             gated=self.gated,
-            bias=False,
+            bias=self.shared_bias,
             prefix="shared_experts.",
         )
-        gate = (Tensor("shared_experts.gate", Role.ROUTER, hidden, (Axis("gate", 1),)),) if self.shared_gate else ()
-        return (*gate, *tensors)
 
 
 AnyFeedForward = Annotated[FeedForward | MixtureOfExperts, Field(discriminator="kind")]

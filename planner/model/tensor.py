@@ -21,6 +21,9 @@ class Description(BaseModel):
 Count = Annotated[int, Field(strict=True, ge=1, le=10**9)]
 """A number of heads, elements, experts or tokens."""
 
+CountOrZero = Annotated[int, Field(strict=True, ge=0, le=10**12)]
+"""A number of parameters that may be none."""
+
 Flag = Annotated[bool, Field(strict=True)]
 """True or false; no number or text stands for it."""
 
@@ -43,6 +46,8 @@ class Tensor:
         Whether there is a bias for each output element.
     copies : Axis
         How many such matrices there are, and of what (experts).
+    used : int, optional
+        How many of the copies one token uses; all where not given.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Tensor:
     outer: tuple[Axis, ...]
     bias: bool = False
     copies: Axis = SINGLE
+    used: int | None = None
 
     @property
     def matrix_elements(self) -> int:
@@ -62,6 +68,11 @@ class Tensor:
         """Parameters, biases included."""
         biases = self.copies.size * sum(axis.elements for axis in self.outer) if self.bias else 0
         return self.matrix_elements + biases
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that one token uses."""
+        return self.parameters if self.used is None else self.parameters * self.used // self.copies.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +87,32 @@ class Vector:
     def matrix_elements(self) -> int:
         """No matrix: 0."""
         return 0
+
+    @property
+    def active_parameters(self) -> int:
+        """All of them."""
+        return self.parameters
+
+
+class Projection(Description):
+    """A matrix that each token is multiplied by, beside those of attention and feed-forward networks."""
+
+    name: Annotated[str, Field(min_length=1, max_length=60)]
+    """What it is called."""
+    input_size: Count
+    """Elements of its input."""
+    output_size: Count
+    """Elements of its result."""
+    bias: Flag = False
+    """A bias for each element of the result."""
+
+    @property
+    def tensor(self) -> Tensor:
+        """The stored matrix."""
+        return Tensor(
+            self.name,
+            Role.FFN,
+            Axis("input", self.input_size),
+            (Axis("output", self.output_size),),
+            bias=self.bias,
+        )

@@ -12,8 +12,10 @@ from planner.op.axis import SINGLE, Axis, Divide, portion
 from planner.op.base import Kind, Op
 from planner.op.collective import Collective, Group, Operation
 from planner.op.elementwise import Elementwise, Lookup, WeightedSum
+from planner.op.indexer import Index, IndexMatmul
 from planner.op.matmul import Matmul
-from planner.op.span import ChunkedSpan, FullSpan, SlidingSpan, Span
+from planner.op.recurrence import Convolution, Recurrence, ScanMatmul
+from planner.op.span import ChunkedSpan, FullSpan, SelectedSpan, SlidingSpan, Span
 
 __all__ = [
     "SINGLE",
@@ -21,15 +23,21 @@ __all__ = [
     "Axis",
     "ChunkedSpan",
     "Collective",
+    "Convolution",
     "Divide",
     "Elementwise",
     "FullSpan",
     "Group",
+    "Index",
+    "IndexMatmul",
     "Kind",
     "Lookup",
     "Matmul",
     "Op",
     "Operation",
+    "Recurrence",
+    "ScanMatmul",
+    "SelectedSpan",
     "SlidingSpan",
     "Span",
     "WeightedSum",

@@ -1,4 +1,4 @@
-"""Which positions a query attends to: all before it, a sliding window, or its own chunk.
+"""Which positions a query attends to: all before it, a sliding window, its own chunk, or a choice of them.
 
 Positions are counted from 1; the query at position p sees itself and some of the p - 1 positions before it.
 """
@@ -25,6 +25,10 @@ class Span(ABC):
     @abstractmethod
     def seen(self, tokens: Numeric) -> Numeric:
         """Return the positions seen by the queries 1 ... `tokens`, summed over them."""
+
+    def read(self, new_tokens: Numeric, context: Numeric) -> Numeric:  # noqa: ARG002 - matters to some spans only
+        """Return the cached positions that `new_tokens` queries after `context` tokens read between them."""
+        return self.past(context)
 
     def pairs(self, new_tokens: Numeric, context: Numeric, *, causal: bool) -> Numeric:
         """Return query-key pairs of `new_tokens` queries after `context` cached tokens.
@@ -109,3 +113,37 @@ class ChunkedSpan(Span):
         rest = tokens % self.chunk
         whole = (tokens - rest) / self.chunk
         return whole * (self.chunk * (self.chunk + 1) / 2) + rest * (rest + 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSpan(Span):
+    """At most `most` positions, picked anew for each query from all before it (sparse attention with an indexer)."""
+
+    most: int
+
+    def held(self, tokens: Numeric) -> Numeric:
+        """See `Span.held`. What is not picked now may be picked by the next query."""
+        return tokens
+
+    def past(self, context: Numeric) -> Numeric:
+        """See `Span.past`."""
+        return minimum(context, self.most)
+
+    def read(self, new_tokens: Numeric, context: Numeric) -> Numeric:
+        """See `Span.read`. Each query may pick others."""
+        return minimum(context, self.most * new_tokens)
+
+    def seen(self, tokens: Numeric) -> Numeric:
+        """See `Span.seen`.
+
+        >>> SelectedSpan(2).seen(4)
+        7.0
+        """
+        ramp = minimum(tokens, self.most)
+        return ramp * (ramp + 1) / 2 + self.most * (tokens - ramp)
+
+    def pairs(self, new_tokens: Numeric, context: Numeric, *, causal: bool) -> Numeric:
+        """See `Span.pairs`."""
+        if causal:
+            return Span.pairs(self, new_tokens, context, causal=True)
+        return new_tokens * minimum(context + new_tokens, self.most)

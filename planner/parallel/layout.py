@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from planner.errors import InputError
 from planner.hardware import Hardware
-from planner.model import MixtureOfExperts, Model, Tensor
+from planner.model import Model, Tensor
 from planner.op import Axis, Divide
 from planner.workload import Phase
 
@@ -128,12 +128,20 @@ class Rule:
 
 
 # One row for each named axis that is ever cut; every other axis is whole on every chip: the hidden axis, ranks of low-rank
-# projections, the latent vector that all heads of latent attention share, the scores of a router.
+# projections, the latent vector that all heads of latent attention share, the scores of a router, the heads of an indexer (which
+# engines run whole on every chip).
 RULES: dict[str, Rule] = {
     "query_heads": Rule(lambda layout: layout.tp, Uneven.REFUSE),
     "kv_heads": Rule(lambda layout: layout.tp, Uneven.REPLICATE),
     "ffn": Rule(lambda layout: layout.tp, Uneven.REFUSE),
     "vocab": Rule(lambda layout: layout.tp, Uneven.PAD),
+    "o_groups": Rule(lambda layout: layout.tp, Uneven.REFUSE),
+    "key_heads": Rule(lambda layout: layout.tp, Uneven.REFUSE),
+    "value_heads": Rule(lambda layout: layout.tp, Uneven.REFUSE),
+    "mamba_heads": Rule(lambda layout: layout.tp, Uneven.REFUSE),
+    "mamba_groups": Rule(lambda layout: layout.tp, Uneven.REPLICATE),
+    "channels": Rule(lambda layout: layout.tp, Uneven.PAD),
+    "blocks": Rule(lambda layout: layout.tp, Uneven.REFUSE),
     "experts": Rule(lambda layout: layout.ep, Uneven.PAD),
     "expert_ffn": Rule(lambda layout: layout.moe_tp, Uneven.REFUSE),
 }
@@ -209,7 +217,7 @@ def ranks_reached(experts: int, chosen: int, groups: int) -> float:
 
 def _axes(model: Model) -> Iterator[Axis]:
     """Yield every axis of the model's weights, each once."""
-    tensors = [model.embedding, *(t for kind in model.layer_kinds for t in kind.tensors(model))]
+    tensors = [model.embedding, model.lm_head, *(tensor for tensor, _ in model.stored_tensors)]
     axes = (axis for t in tensors if isinstance(t, Tensor) for axis in (t.inner, *t.outer, t.copies))
     yield from dict.fromkeys(axes)
 
@@ -237,10 +245,12 @@ def _faults(model: Model, hardware: Hardware, layout: Layout, phase: Phase | Non
         if fault not in seen:
             seen.add(fault)
             yield fault
-    if layout.ep > 1 and not any(isinstance(kind.layer.ffn, MixtureOfExperts) for kind in model.layer_kinds):
+    if layout.ep > 1 and not any(axis.name == "experts" for axis in _axes(model)):
         yield f"ep: {model.name} has no routed experts, only ep 1 makes sense"
     if layout.pp > model.num_hidden_layers:
         yield f"pp: {layout.pp} stages for {model.num_hidden_layers} layers, at most one for each layer"
+    if model.encoder is not None and (layout.pp > 1 or layout.cp > 1):
+        yield f"pp, cp: {model.name} has an encoder, only pp 1 and cp 1 are known for such"
     if layout.cp > 1 and phase is Phase.DECODE:
         yield f"cp: {layout.cp} is for prefill only, in decode cp is 1"
     yield from _domain_faults(hardware, layout)

@@ -112,7 +112,11 @@ class _Sharder:
         if isinstance(piece, Lookup) and piece.hits is not None:
             self.collective(op, "all_reduce", Operation.ALL_REDUCE, tp, *_result(piece))
         elif isinstance(piece, Matmul) and _is_cut(op, piece):
-            self.leave_open(op, Operation.ALL_REDUCE, piece.result_bytes, piece.scheme.output.name)
+            size, element = piece.result_bytes, piece.scheme.output.name
+            if any(axis.name == "hidden" for axis in piece.outer):
+                self.leave_open(op, Operation.ALL_REDUCE, size, element)
+            else:
+                self.collective(op, "all_reduce", Operation.ALL_REDUCE, tp, size, element)
         elif isinstance(piece, Matmul) and any(axis.name == "vocab" for axis in piece.outer):
             size = piece.result_bytes * self.layout.tp
             self.collective(op, "all_gather", Operation.ALL_GATHER, tp, size, piece.scheme.output.name)
@@ -233,6 +237,9 @@ def shard(
 
 def _of_stage(ops: Sequence[Op], stage: Stage) -> Iterator[tuple[int, Op]]:
     """Yield the operations of a stage, with their place in the whole."""
+    if stage.of == 1:
+        yield from enumerate(ops)
+        return
     held, before = dict(stage.layers), True
     for index, op in enumerate(ops):
         if op.group == OUTSIDE:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from planner.errors import CatalogueError, nearest
 
@@ -15,6 +15,29 @@ STAND_IN = 1
 
 LARGEST = 10**9
 """No count of heads, elements, experts or tokens is larger."""
+
+CORE = frozenset({"hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size"})
+"""Fields that a whole config states; only a nested part, which is saved without what its class supplies, may leave them out."""
+
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "hidden_size": ("n_embd", "n_embed", "d_model"),
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers"),
+    "num_attention_heads": ("n_head", "n_heads", "num_heads"),
+    "num_experts": ("num_local_experts", "n_routed_experts", "moe_num_experts"),
+    "num_experts_per_tok": (
+        "num_experts_per_token",
+        "experts_per_token",
+        "moe_topk",
+        "moe_k",
+        "moe_top_k",
+        "top_k_experts",
+    ),
+    "n_shared_experts": ("num_shared_experts", "moe_num_shared_experts"),
+    "max_position_embeddings": ("n_positions", "max_seq_len"),
+}
+"""Other names of a field, in the order in which they are looked for."""
+
+T = TypeVar("T")
 
 
 class Config:
@@ -29,9 +52,11 @@ class Config:
     prefix : str
         Path of the part within the file, with a final dot; empty for the whole.
     aliases : mapping of str to str
-        The file's name for a field, where it is not the usual one.
+        The file's name for a field, where it is not the usual one; the usual one is understood as well.
     defaults : mapping of str to value
         What the architecture's configuration class supplies for an absent field.
+    is_part : bool
+        The data is a nested part: core fields may be left to the class.
     """
 
     def __init__(
@@ -42,32 +67,76 @@ class Config:
         prefix: str = "",
         aliases: Mapping[str, str] | None = None,
         defaults: Mapping[str, Any] | None = None,
+        is_part: bool = False,
     ) -> None:
         self._data = data
         self._where = where
         self._prefix = prefix
-        self._aliases = dict(aliases or {})
-        self._defaults = dict(defaults or {})
+        self._aliases = aliases or {}
+        self._defaults = defaults or {}
+        self._is_part = is_part
+        self._memo: dict[Hashable, Any] = {}
         self.faults: dict[str, None] = {}
         self.used: set[str] = set()
+        self.supplied: dict[str, Any] = {}
 
     # ---- raw access --------------------------------------------------------------------------------------------------
 
+    def names(self, field: str) -> tuple[str, ...]:
+        """Return the names that a field may have in the file, the architecture's own first."""
+        alias = self._aliases.get(field)
+        return (*((alias,) if alias else ()), field, *SYNONYMS.get(field, ()))
+
     def name(self, field: str) -> str:
         """Return the file's own name for a field."""
-        return self._aliases.get(field, field)
+        names = self.names(field)
+        return next((name for name in names if name in self._data), names[0])
 
     def get(self, field: str, default: Any = None) -> Any:
         """Return a field as it is; the class default, then `default`, where it is absent."""
-        name = self.name(field)
-        self.used.add(name)
-        if name in self._data:
-            return self._data[name]
-        return self._defaults.get(field, default)
+        names = self.names(field)
+        self.used.update(names)
+        stated = [name for name in names if name in self._data]
+        if stated:
+            values = [self._data[name] for name in stated if self._data[name] is not None]
+            if any(value != values[0] for value in values[1:]):
+                self.fault(field, f"{' and '.join(stated)} name the same thing and differ, keep one")
+            return values[0] if values else None
+        known = next((name for name in names if name in self._defaults), None)
+        if known is None or (field in CORE and not self._is_part):
+            return default
+        self.supplied[known] = self._defaults[known]
+        return self._defaults[known]
+
+    def given(self, field: str) -> bool:
+        """Whether the file itself gives the field a value other than null."""
+        self.used.update(self.names(field))
+        return self._data.get(self.name(field)) is not None
 
     def has(self, field: str) -> bool:
         """Whether the file, or the architecture's class, gives the field a value other than null."""
         return self.get(field) is not None
+
+    def part(self, field: str, defaults: Mapping[str, Any] | None = None) -> Config:
+        """Return a nested mapping, an empty one where it is absent; its faults are counted here."""
+
+        def make() -> Config:
+            value = self.get(field)
+            if value is not None and not isinstance(value, Mapping):
+                self.fault(field, f"{_shown(value)} is not a mapping of fields")
+                value = None
+            nested = Config(value or {}, self._where, prefix=f"{self._prefix}{field}.", defaults=defaults, is_part=True)
+            nested.faults = self.faults
+            return nested
+
+        return self.derived(("part", field), make)
+
+    def derived(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` gives, made once for a key."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        found: T = self._memo[key]
+        return found
 
     def fault(self, field: str, problem: str) -> None:
         """Remember a fault."""
@@ -82,46 +151,82 @@ class Config:
 
     def integer(self, field: str, default: Any = MISSING, *, least: int = 1) -> int:
         """Return a whole number; a null counts as absent."""
-        value = self.get(field)
-        if value is None:
-            if default is MISSING:
-                self.fault(field, self._missing(field))
-                return STAND_IN
-            return int(default)
-        return self._checked(field, value, least)
+        found = self.optional(field, None if default is MISSING else default, least=least)
+        if found is None:
+            self.fault(field, self._missing(field))
+            return STAND_IN
+        return found
 
     def optional(self, field: str, default: int | None = None, *, least: int = 1) -> int | None:
         """Return a whole number, or `default` where the field is absent or null."""
-        value = self.get(field)
-        return default if value is None else self._checked(field, value, least)
+
+        def read() -> int | None:
+            value = self.get(field)
+            return None if value is None else self._checked(field, value, least)
+
+        found = self.derived(("number", field, least), read)
+        return default if found is None else found
+
+    def real(self, field: str, default: float) -> float:
+        """Return a finite, positive number."""
+
+        def read() -> float:
+            value = self.get(field)
+            if value is None:
+                return default
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not 0 < value <= LARGEST:
+                self.fault(field, f"{_shown(value)} is not a positive number")
+                return default
+            return float(value)
+
+        return self.derived(("real", field), read)
 
     def flag(self, field: str, default: bool) -> bool:
         """Return true or false."""
-        value = self.get(field)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            self.fault(field, f"{value!r} is not true or false")
-            return default
-        return value
 
-    def integers(self, field: str, length: int) -> list[int] | None:
-        """Return a list of `length` whole numbers, or None where the field is absent."""
-        values = self.listed(field, length)
-        return None if values is None else [self._checked(field, value, 0) for value in values]
+        def read() -> bool | None:
+            value = self.get(field)
+            if value is None or isinstance(value, bool):
+                return value
+            self.fault(field, f"{_shown(value)} is not true or false")
+            return None
 
-    def listed(self, field: str, length: int | None = None) -> list[Any] | None:
+        found = self.derived(("flag", field), read)
+        return default if found is None else found
+
+    def listed(self, field: str, length: int | None = None) -> Sequence[Any] | None:
         """Return a list, of `length` items if that is given, or None where the field is absent."""
-        value = self.get(field)
-        if value is None:
-            return None
-        if not isinstance(value, Sequence) or isinstance(value, str):
-            self.fault(field, f"{_shown(value)} is not a list")
-            return None
-        if length is not None and len(value) != length:
-            self.fault(field, f"has {len(value)} items, one for each of the {length} layers is expected")
-            return None
-        return list(value)
+
+        def read() -> Sequence[Any] | None:
+            value = self.get(field)
+            if value is None:
+                return None
+            if not isinstance(value, Sequence) or isinstance(value, str):
+                self.fault(field, f"{_shown(value)} is not a list")
+                return None
+            if length is not None and len(value) != length:
+                self.fault(field, f"has {len(value)} items, one for each of the {length} layers is expected")
+                return None
+            return value
+
+        return self.derived(("list", field, length), read)
+
+    def integers(self, field: str, length: int | None = None, *, least: int = 0) -> Sequence[int] | None:
+        """Return a list of whole numbers, or None where the field is absent."""
+
+        def read() -> Sequence[int] | None:
+            values = self.listed(field, length)
+            return None if values is None else [self._checked(field, value, least) for value in values]
+
+        return self.derived(("integers", field, length, least), read)
+
+    def at_layer(self, field: str, index: int, length: int, default: Any = MISSING) -> int:
+        """Return a whole number of one layer: a list has one for each layer, a number holds for all."""
+        if not isinstance(self.get(field), list):
+            return self.integer(field, default)
+        values = self.integers(field, length, least=1)
+        return values[index] if values else STAND_IN
 
     def text(self, field: str, default: str = "") -> str:
         """Return a text."""
@@ -148,9 +253,18 @@ class Config:
         near = nearest(self.name(field), [name for name in self._data if name not in self.used])
         return f"is missing{', ' + near if near else ', the architecture needs it'}"
 
+    # ---- what was read -----------------------------------------------------------------------------------------------
+
+    def unread(self) -> list[str]:
+        """Return the names in the file that nobody has asked for and that hold a value."""
+        return sorted(name for name, value in self._data.items() if name not in self.used and value is not None)
+
 
 def _shown(value: Any) -> str:
     if isinstance(value, str | int | float | None):
-        text = repr(value)
+        try:
+            text = repr(value)
+        except ValueError:  # a whole number with more digits than Python prints
+            return "a huge number"
         return text if len(text) <= 40 else f"{text[:37]}..."  # noqa: PLR2004 - keeps the message short
     return f"a {type(value).__name__}"

@@ -2,20 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.model import Quantization
+from planner.importers.huggingface.exporters import EXPORTERS
+from planner.importers.huggingface.modules import Module, linear_modules, lm_head_module, unfolded
+from planner.importers.huggingface.patterns import PatternError
+from planner.importers.huggingface.schemes import METHODS, Block, Plan, UnknownQuantizationError
+from planner.model import LayerGroup, Model, Quantization, StoredPart
+from planner.model.quantization import AnyStored, scheme_of
+from planner.precision import NEVER_QUANTIZED, PLAIN_BITS, Role
 
-Block = Mapping[str, Any]
+READERS = METHODS | EXPORTERS
+
+PARTS_OF_CONFIG = ("text_config", "language_config", "llm_config", "thinker_config")
+"""Where the block stands in files that describe several models."""
+
+MAX_TOLD_APART = 1000
+"""More layers than this are not told apart one by one."""
+
+MAX_TOLD = 3
+"""Modules named in a note."""
 
 
-class UnknownQuantizationError(ValueError):
-    """The block names a scheme that the planner does not know."""
+def find_block(data: Mapping[str, Any]) -> Any:
+    """Return the quantisation block of a config, wherever it stands; None where there is none.
+
+    DeepSeek-V4 states the width of its experts beside the block (`expert_dtype`): it is handed on as part of it.
+    """
+    inside = [data, *(data[part] for part in PARTS_OF_CONFIG if isinstance(data.get(part), Mapping))]
+    for config in inside:
+        for name in ("quantization_config", "compression_config"):
+            block = config.get(name)
+            if block:
+                width = config.get("expert_dtype")
+                return {"expert_dtype": width, **block} if width and isinstance(block, Mapping) else block
+    return None
 
 
-def read_quantization(block: Any) -> Quantization:
-    """Return how the weights are stored.
+def read_quantization(block: Any, model: Model) -> tuple[Quantization, tuple[str, ...]]:
+    """Return how the weights of a model are stored, and what the reader should know about it.
+
+    Parameters
+    ----------
+    block : Any
+        The block as it stands in the file; None for none.
+    model : Model
+        The model, whose modules the block's lists are matched against.
 
     Raises
     ------
@@ -23,81 +57,169 @@ def read_quantization(block: Any) -> Quantization:
         If the method, or a combination of widths, is not known: sizes guessed from it would be wrong.
     """
     if not block:
-        return Quantization()
+        return Quantization(), ()
     if not isinstance(block, Mapping):
         raise UnknownQuantizationError(f"is a {type(block).__name__}, a mapping is expected")
-    method = str(block.get("quant_method", "")).lower()
-    if method not in METHODS:
-        raise UnknownQuantizationError(f"method {method!r} is not known ({', '.join(sorted(METHODS))})")
-    return METHODS[method](block).model_copy(update={"source": f"quantization_config, {method}"})
+    method = method_of(block)
+    if method not in READERS:
+        raise UnknownQuantizationError(f"method {method!r} is not known ({', '.join(sorted(READERS))})")
+    try:
+        plan = READERS[method](block)
+    except PatternError as error:
+        raise UnknownQuantizationError(str(error)) from None
+    found = condense(_counted(plan, model))
+    return found.model_copy(update={"source": f"quantization_config, {method}"}), _notes(plan, model)
 
 
-def _fp8(block: Block) -> Quantization:
-    return Quantization(linear="fp8_block" if block.get("weight_block_size") else "fp8")
+def method_of(block: Block) -> str:
+    """Return the method that a block is of: `quant_method`, or what its other fields tell."""
+    method = block.get("quant_method")
+    if isinstance(method, str) and method:
+        return method.lower().replace("compressed_tensors", "compressed-tensors").removeprefix("intel/")
+    if "quant_algo" in block or "quantization" in block:
+        return "modelopt"
+    return "compressed-tensors" if "config_groups" in block else ""
 
 
-def _weight_only(block: Block) -> Quantization:
-    bits = block.get("bits", block.get("w_bit"))
-    names = {4: "w4a16", 8: "w8a16"}
-    if bits not in names:
-        raise UnknownQuantizationError(f"{bits!r} bits are not known (4 or 8)")
-    return Quantization(linear=names[bits])
+def storage_notes(*configs: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a note where the files may be wider than is counted: engines load fp32 checkpoints in 16 bits."""
+    for config in configs:
+        kind = config.get("dtype") or config.get("torch_dtype")
+        if kind is None:
+            continue
+        if str(kind).removeprefix("torch.") != "float32" or find_block(config):
+            return ()
+        return (
+            "the config says float32: the files may take twice the bytes, they are counted in bf16, as engines load them",
+        )
+    return ()
 
 
-def _mxfp4(block: Block) -> Quantization:  # noqa: ARG001 - the signature of every method
-    return Quantization(linear="bf16", experts="mxfp4_w4a16")
+# ---- which module is stored how --------------------------------------------------------------------------------------
+
+Elements = dict[AnyStored | None, float]
+"""Elements by how they are stored; None for unquantised."""
+
+Counted = Mapping[tuple[Role, str], Elements]
+"""Elements of each tensor, over all layers."""
 
 
-def _modelopt(block: Block) -> Quantization:
-    algorithm = str(block.get("quant_algo", "")).upper()
-    names = {"FP8": "fp8", "NVFP4": "nvfp4", "W4A16_AWQ": "w4a16"}
-    if algorithm not in names:
-        raise UnknownQuantizationError(f"quant_algo {algorithm!r} is not known ({', '.join(names)})")
-    return Quantization(linear=names[algorithm])
+def _allocated(plan: Plan, module: Module, layer: int | None) -> Iterator[tuple[AnyStored | None, float]]:
+    """Yield how the elements of a module are stored, and how many of them."""
+    ignored = plan.ignored.share(module.names, layer, module.copies)
+    left = 1 - ignored
+    for patterns, how in plan.groups:
+        share = min(left, 1.0 if patterns is None else patterns.share(module.names, layer, module.copies))
+        left -= share
+        yield how, share * module.elements
+    yield None, (left + ignored) * module.elements
 
 
-_COMPRESSED = {
-    # (weight type, weight bits, activation bits or None): precision
-    ("int", 8, 8): "int8",
-    ("int", 8, None): "w8a16",
-    ("int", 4, None): "w4a16",
-    ("int", 4, 8): "w4a8",
-    ("float", 8, 8): "fp8",
-    ("float", 4, 4): "nvfp4",
-}
+def _layers(plan: Plan, model: Model) -> Iterator[tuple[int, LayerGroup, int]]:
+    """Yield a number, a layer and how many of it there are: one by one only where the block tells layers of a kind apart."""
+    if not (plan.ignored.layers_matter or any(p.layers_matter for p, _ in plan.groups if p is not None)):
+        yield from ((0, kind.layer, kind.count) for kind in model.layer_kinds)
+    elif model.num_hidden_layers > MAX_TOLD_APART:
+        raise UnknownQuantizationError(
+            f"names single layers, which is not followed in more than {MAX_TOLD_APART} layers"
+        )
+    else:
+        yield from ((index, layer, 1) for index, layer in enumerate(unfolded(model.layers)))
 
 
-def _compressed_tensors(block: Block) -> Quantization:
-    groups = block.get("config_groups")
-    if not isinstance(groups, Mapping) or not groups:
-        raise UnknownQuantizationError("config_groups is missing, it says how weights are stored")
-    found = {_compressed_scheme(group) for group in groups.values()}
-    if len(found) != 1:
-        raise UnknownQuantizationError("config_groups mix several schemes, which is not known how to split")
-    return Quantization(linear=found.pop())
+def _counted(plan: Plan, model: Model) -> Counted:
+    """Return the elements of every matrix that may be quantised, by how they are stored."""
+    total: dict[tuple[Role, str], Elements] = defaultdict(lambda: defaultdict(float))
+    for index, layer, count in _layers(plan, model):
+        for module in linear_modules(layer, model.hidden_size):
+            for how, elements in _allocated(plan, module, index):
+                total[module.role, module.tensor][how] += count * elements
+    if plan.head and not model.tie_word_embeddings:
+        head = lm_head_module(model)
+        for how, elements in _allocated(plan, head, None):
+            total[head.role, head.tensor][how] += elements
+    return total
 
 
-def _compressed_scheme(group: Any) -> str:
-    weights = group.get("weights") if isinstance(group, Mapping) else None
-    if not isinstance(weights, Mapping):
-        raise UnknownQuantizationError("a config group has no weights")
-    inputs = group.get("input_activations")
-    key = (
-        weights.get("type"),
-        weights.get("num_bits"),
-        inputs.get("num_bits") if isinstance(inputs, Mapping) else None,
+# ---- the shortest description ----------------------------------------------------------------------------------------
+
+
+def condense(counted: Counted) -> Quantization:
+    """Return the shortest description of how tensors are stored: the usual scheme of dense layers and experts, and what differs."""
+    roles: dict[Role, Elements] = defaultdict(lambda: defaultdict(float))
+    dense: Elements = defaultdict(float)
+    for (role, _), elements in counted.items():
+        for how, count in elements.items():
+            roles[role][how] += count
+            if role is not Role.EXPERTS and role not in NEVER_QUANTIZED:
+                dense[how] += count
+    linear = _usual(dense) or "bf16"
+    experts = (_usual(roles[Role.EXPERTS]) or "bf16") if Role.EXPERTS in roles else linear
+    unquantized: list[Role] = []
+    parts: list[StoredPart] = []
+    for role in (role for role in Role if role in roles):
+        own = _own(role, linear, experts)
+        if own is not None and role not in NEVER_QUANTIZED and _only(roles[role]) == (None,):
+            unquantized.append(role)
+        else:
+            parts += _parts(role, own, counted, roles[role])
+    return Quantization(
+        linear=linear,
+        experts=None if experts == linear else experts,
+        unquantized=tuple(unquantized),
+        parts=tuple(parts),
     )
-    if key not in _COMPRESSED:
-        raise UnknownQuantizationError(f"{key[0]} weights of {key[1]} bits with activations of {key[2]} are not known")
-    return _COMPRESSED[key]
 
 
-METHODS: dict[str, Callable[[Block], Quantization]] = {
-    "awq": _weight_only,
-    "gptq": _weight_only,
-    "fp8": _fp8,
-    "fbgemm_fp8": _fp8,
-    "mxfp4": _mxfp4,
-    "modelopt": _modelopt,
-    "compressed-tensors": _compressed_tensors,
-}
+def _own(role: Role, linear: AnyStored, experts: AnyStored) -> AnyStored | None:
+    """Return how a class of tensors is stored unless a part says otherwise; None for bf16."""
+    usual = experts if role is Role.EXPERTS else linear
+    if role in NEVER_QUANTIZED and scheme_of(linear).weights.bits < PLAIN_BITS:
+        usual = "bf16"
+    return None if usual == "bf16" else usual
+
+
+def _only(elements: Elements) -> tuple[AnyStored | None, ...]:
+    """Return the ways in which there are elements stored."""
+    return tuple(how for how, count in elements.items() if count > 0)
+
+
+def _usual(elements: Elements) -> AnyStored | None:
+    """Return how most of the quantised elements are stored; None where none is quantised."""
+    quantized = {how: count for how, count in elements.items() if how is not None and count > 0}
+    return max(quantized, key=lambda how: quantized[how]) if quantized else None
+
+
+def _parts(role: Role, own: AnyStored | None, counted: Counted, together: Elements) -> Iterator[StoredPart]:
+    """Yield what differs in a tensor class from the scheme `own`: the class as a whole, or tensors of it and shares of them."""
+    if len(_only(together)) == 1:
+        yield from _differing(str(role), own, together)
+        return
+    for (other, tensor), elements in counted.items():
+        if other is role:
+            yield from _differing(tensor, own, elements)
+
+
+def _differing(of: str, own: AnyStored | None, elements: Elements) -> Iterator[StoredPart]:
+    total = sum(elements.values())
+    for how, count in elements.items():
+        if count > 0 and how != own:
+            share = count / total
+            yield StoredPart(
+                of=of, stored="bf16" if how is None else how, share=1 if share == 1 else round(share, SHARE_DIGITS)
+            )
+
+
+SHARE_DIGITS = 6
+"""Decimals of a share: bytes come out to a millionth."""
+
+
+def _notes(plan: Plan, model: Model) -> tuple[str, ...]:
+    """Return notes on what the block names and the model does not have."""
+    lists = [plan.ignored, *(patterns for patterns, _ in plan.groups if patterns is not None)]
+    unmatched = [entry for patterns in lists for entry in patterns.unmatched(model.num_hidden_layers)]
+    if not unmatched:
+        return ()
+    shown = ", ".join(repr(entry[:80]) for entry in unmatched[:MAX_TOLD])
+    more = f" and {len(unmatched) - MAX_TOLD} more" if len(unmatched) > MAX_TOLD else ""
+    return (f"quantization_config names modules that match none of the model's: {shown}{more}; check the weight bytes",)

@@ -7,16 +7,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from planner.errors import CatalogueError, nearest
-from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.families import FAMILIES, Family
-from planner.importers.huggingface.quantization import UnknownQuantizationError, read_quantization
+from planner.errors import CatalogueError
+from planner.importers.huggingface.architectures import stated_architecture
+from planner.importers.huggingface.benign import BENIGN, is_harmless_if_false
+from planner.importers.huggingface.class_defaults import class_defaults, inert_fields
+from planner.importers.huggingface.config import CORE, SYNONYMS, Config
+from planner.importers.huggingface.families import Family
+from planner.importers.huggingface.mtp import read_mtp
+from planner.importers.huggingface.parts.basics import build
+from planner.importers.huggingface.quantization import find_block, read_quantization, storage_notes
+from planner.importers.huggingface.schemes import UnknownQuantizationError
+from planner.importers.huggingface.select import Selection, select
 from planner.importers.huggingface.stack import group_layers
 from planner.model import LayerGroup, Model
-from planner.model.stack import MAX_LAYERS
 
 
-def read_config(data: Mapping[str, Any], *, name: str, where: str) -> Model:
+def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str | None = None) -> Model:
     """Return the model that a Hugging Face config describes.
 
     Parameters
@@ -27,61 +33,140 @@ def read_config(data: Mapping[str, Any], *, name: str, where: str) -> Model:
         What to call the model.
     where : str
         The file, for messages.
+    assume : str, optional
+        How to read a ``model_type`` that is not known: one of `planner.importers.huggingface.select.ASSUMPTIONS`.
 
     Raises
     ------
     CatalogueError
         If the architecture is not known, or a field is missing or wrong; all faults at once.
     """
-    family = _family(data, where)
-    config = Config(data, where, aliases=family.aliases, defaults=family.defaults)
-    quantization = config.get("quantization_config")
-    try:
-        stored = read_quantization(quantization)
-    except UnknownQuantizationError as error:
-        config.fault("quantization_config", str(error))
-    layers = _layers(config, family)
+    model, strange = _read(data, name, where, assume)
+    other = stated_architecture(data)
+    if strange and other is not None and other != data.get("model_type"):
+        try:
+            second, stranger = _read({**data, "model_type": other}, name, where, assume)
+        except CatalogueError:
+            return model
+        if len(stranger) < len(strange):
+            note = (
+                f"model_type says {data.get('model_type')}, architectures says {other}, and the fields are those of the latter: "
+                f"read as {other}"
+            )
+            return second.model_copy(update={"notes": (note, *second.notes)})
+    return model
+
+
+def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) -> tuple[Model, list[str]]:
+    """Return the model, and the names of fields that were not read and are not known to be harmless."""
+    chosen = select(data, where, assume)
+    family = chosen.family
+    config = Config(
+        chosen.part,
+        where,
+        prefix=chosen.prefix,
+        aliases=family.aliases,
+        defaults={**class_defaults(chosen.model_type), **family.defaults},
+        is_part=bool(chosen.prefix),
+    )
+    config.get("quantization_config")
     hidden_size, vocab_size = config.integer("hidden_size"), config.integer("vocab_size")
-    tied = config.flag("tie_word_embeddings", default=family.tied)
-    longest = config.optional("max_position_embeddings")
+    layers = read_layers(config, family)
+    fields: dict[str, Any] = {
+        "hidden_size": hidden_size,
+        "vocab_size": vocab_size,
+        "tie_word_embeddings": _tied(data, chosen, config),
+        "max_position_embeddings": config.optional("max_position_embeddings"),
+        "norm": family.norm(config) if callable(family.norm) else family.norm,
+        "vision_parameters": None if chosen.wrapper else 0,
+    }
+    fields |= family.model(config) if family.model else {}
     config.raise_faults()
+    strange = _strange(config, chosen)
     try:
-        return Model(
+        model = Model(
             name=name,
-            source=f"{where}, a Hugging Face config of type {data['model_type']}",
-            hidden_size=hidden_size,
-            vocab_size=vocab_size,
-            tie_word_embeddings=tied,
-            max_position_embeddings=longest,
-            norm=family.norm,
+            source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
             layers=group_layers(layers),
-            quantization=stored,
+            notes=(*chosen.notes, *_notes(config, chosen, strange)),
+            **fields,
         )
     except ValidationError as error:
-        raise CatalogueError(where, [str(detail["msg"]) for detail in error.errors()]) from None
+        raise CatalogueError(where, [_fault(detail) for detail in error.errors(include_url=False)]) from None
+    return _with_storage(model, data, chosen, where), strange
 
 
-def _family(data: Mapping[str, Any], where: str) -> Family:
-    model_type = data.get("model_type")
-    if not isinstance(model_type, str):
-        raise CatalogueError(where, [f"model_type: {'is missing' if model_type is None else 'is not text'}"])
-    if model_type not in FAMILIES:
-        hint = nearest(model_type, FAMILIES)
-        known = ", ".join(sorted(FAMILIES))
-        raise CatalogueError(
-            where, [f"model_type: unknown architecture {model_type!r}, {hint or f'known are {known}'}"]
-        )
-    return FAMILIES[model_type]
-
-
-def _layers(config: Config, family: Family) -> list[LayerGroup]:
-    count = config.integer("num_hidden_layers")
-    if count > MAX_LAYERS:
-        config.fault("num_hidden_layers", f"{count} layers are more than make sense (at most {MAX_LAYERS})")
-        count = 1
-    layers = []
-    for index in range(count):
+def read_layers(config: Config, family: Family) -> list[LayerGroup]:
+    """Read every layer of a stack; faults are raised after the first layer that has any."""
+    layers, length = [], family.layers(config)
+    config.derived(("layers", "num_hidden_layers"), lambda: length)
+    for index in range(length):
         attention, ffn = family.attention(config, index), family.ffn(config, index)
+        more = family.layer(config, index) if family.layer else {}
+        norms = family.norms(config, index) if callable(family.norms) else family.norms
         config.raise_faults()
-        layers.append(LayerGroup(attention=attention, ffn=ffn, norms=family.norms))
+        layers.append(build(config, LayerGroup, attention=attention, ffn=ffn, **{"norms": norms, **more}))
     return layers
+
+
+def _strange(config: Config, chosen: Selection) -> list[str]:
+    """Return the fields that were not read, and are not known to change nothing."""
+    inert = {*chosen.family.ignored, *inert_fields(chosen.model_type)}
+    left = [field for field in config.unread() if field not in BENIGN and field not in inert]
+    return [field for field in left if not (config.get(field) is False and is_harmless_if_false(field))]
+
+
+def _with_storage(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:
+    """Return the model with how its checkpoint is stored, and what it holds beside the model."""
+    try:
+        quantization, notes = read_quantization(find_block(chosen.part) or find_block(data), model)
+    except UnknownQuantizationError as error:
+        raise CatalogueError(where, [f"quantization_config: {str(error)[:400]}"]) from None
+    mtp, more = read_mtp(chosen.part, chosen.model_type, model)
+    wide = storage_notes(chosen.part, data)
+    told = (*model.notes, *notes, *more, *wide)
+    return model.model_copy(update={"quantization": quantization, "mtp": mtp, "notes": told})
+
+
+def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
+    """Return whether the LM head is the embedding, as the library resolves it."""
+    always = chosen.family.tied
+    nested = config.flag("tie_word_embeddings", default=always is True)
+    if isinstance(always, str):
+        return always == "always"
+    if chosen.wrapper is None or chosen.wrapper.text is None:
+        return nested
+    whole = Config(data, config._where, defaults=class_defaults(chosen.wrapper_type))  # noqa: SLF001 - the same file
+    whole.faults = config.faults
+    top = whole.flag("tie_word_embeddings", default=chosen.wrapper.tied is True)
+    found = {"top": top, "text": nested, "either": top or nested, "never": False}[chosen.wrapper.tie]
+    said = config.given("tie_word_embeddings") and not whole.given("tie_word_embeddings")
+    if said and nested != found:
+        chosen.notes.append(
+            f"tie_word_embeddings: {config.name('tie_word_embeddings')} in the text part says {nested}, "
+            f"but model_type {chosen.wrapper_type} heeds its own, which is {found} by default"
+        )
+    return found
+
+
+def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
+    notes = []
+    if strange:
+        notes.append(
+            f"not read, and may change shapes: {', '.join(strange)} "
+            f"(model_type {chosen.model_type!r} is not known to have {'them' if len(strange) > 1 else 'it'})"
+        )
+    core = sorted(
+        f"{field}={value}"
+        for field, value in config.supplied.items()
+        if value is not None and any(field == name or field in SYNONYMS.get(name, ()) for name in CORE)
+    )
+    if core:
+        notes.append(f"not in the file, so the class of {chosen.model_type} says: {', '.join(core)}")
+    return notes
+
+
+def _fault(detail: Any) -> str:
+    field = ".".join(str(part) for part in detail["loc"]) or "model"
+    reason = detail["ctx"]["error"] if detail["type"] == "value_error" else detail["msg"]
+    return f"{field}: {reason}"

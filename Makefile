@@ -1,0 +1,60 @@
+# Set-up and every routine task. `make` sets up and writes a first report, `make test` sets up and runs the tests.
+#
+# Needs Python 3.11 or newer, git and make; everything else is installed into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+MODEL ?= llama-3.1-70b
+HARDWARE ?= h100-sxm
+REPORT ?= reports/first-report.html
+
+.DEFAULT_GOAL := report
+.PHONY: report setup test check format golden schema clean
+
+## Set up, and write an HTML report of MODEL on HARDWARE to REPORT.
+report: $(READY)
+	@if $(BIN)/planner report --help >/dev/null 2>&1; then \
+	  $(BIN)/planner report $(MODEL) --hardware $(HARDWARE) --output $(REPORT) && echo "written: $(REPORT)"; \
+	else \
+	  $(BIN)/planner ops $(MODEL) --hardware $(HARDWARE); \
+	fi
+
+## Set up .venv, or bring it up to date with pyproject.toml.
+setup: $(READY)
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "Python 3.11 or newer is needed, this is %d.%d" % v[:2])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+## Set up what is missing, and pass the tests.
+test: $(READY)
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+## Everything that a change must pass: format, lint, types, tests.
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+## Format and fix what can be fixed.
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+## Write the golden tables anew; read the difference before committing it.
+golden: $(READY)
+	$(BIN)/python -m pytest tests/golden --update-golden $(PYTEST_ARGS)
+
+## Write the JSON Schemas of the YAML formats anew.
+schema: $(READY)
+	$(BIN)/planner schema model --output docs/schema/model.schema.json
+	$(BIN)/planner schema hardware --output docs/schema/hardware.schema.json
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

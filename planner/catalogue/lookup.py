@@ -1,0 +1,163 @@
+"""Finds what a name stands for: an entry of the catalogue, a file, or a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from planner.catalogue.folders import data_folder, entries, find_entry, names
+from planner.catalogue.reading import read_mapping, validate
+from planner.engine import Engine
+from planner.errors import InputError, nearest
+from planner.hardware import Hardware, Latencies
+from planner.model import Checkpoint, Model
+
+CONFIG_NAME = "config.json"
+EXPORTER_NAME = "hf_quant_config.json"
+"""Where NVIDIA's ModelOpt writes its quantisation block beside the config."""
+
+GGUF = ".gguf"
+
+ENGINES = "hardware/engines"
+"""Rules of engines lie with the chips that they run on: they say how much of a chip's memory is left."""
+
+MAX_INDEX_BYTES = 64 * 2**20
+"""The index of a checkpoint names every tensor: some MB for models with many experts."""
+
+
+def _looks_like_path(name: str) -> bool:
+    return os.sep in name or name.endswith((".yaml", ".yml", ".json", GGUF)) or name in (".", "..")
+
+
+def _find(name: str, folder: str, noun: str) -> Path:
+    """Return the file that `name` stands for: a catalogue entry, or a path."""
+    if "\0" in name or not name.strip():
+        raise InputError(f"{name!r}: is no name of a {noun}, see `planner {folder}`")
+    known = names(folder)
+    if not _looks_like_path(name):
+        same = {entry.lower(): entry for entry in known} | {entry: entry for entry in known}
+        entry = find_entry(folder, same.get(name) or same.get(name.lower()) or name)
+        if entry is not None:
+            return entry
+    path = Path(name)
+    try:
+        if path.is_dir():
+            return _inside(path)
+        if path.exists():
+            return path
+    except OSError as error:
+        raise InputError(f"{name[:80]}: cannot be read: {error.strerror or error}") from None
+    if _looks_like_path(name) and path.name not in known:
+        raise InputError(f"{name}: no such file")
+    listed = f"known are {', '.join(known)}" if folder == ENGINES else f"the catalogue is listed by `planner {folder}`"
+    raise InputError(f"{name}: unknown {noun}, {nearest(path.name, known) or listed}")
+
+
+def _inside(folder: Path) -> Path:
+    """Return the file of a folder that describes its model; the folder itself where there is none."""
+    if (folder / CONFIG_NAME).is_file():
+        return folder / CONFIG_NAME
+    first = sorted(folder.glob(f"*{GGUF}"))[:1]
+    return first[0] if first else folder
+
+
+def load_model(name: str, *, assume: str | None = None) -> Model:
+    """Return a model.
+
+    Parameters
+    ----------
+    name : str
+        A name of the catalogue, a YAML file, a Hugging Face config or its folder, or a GGUF file.
+    assume : str, optional
+        How to read a Hugging Face config of a ``model_type`` that is not known.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, or its file cannot be used.
+    """
+    return read_model(_find(name, "models", "model"), assume=assume)
+
+
+def read_model(path: Path, *, assume: str | None = None) -> Model:
+    """Return the model that a file describes, whatever its kind; see `load_model`."""
+    if path.suffix == GGUF:
+        from planner.importers.gguf import read_gguf  # noqa: PLC0415 - not needed for catalogue entries
+
+        return read_gguf(path)
+    data = read_mapping(path)
+    if "model_type" in data or "architectures" in data:
+        return _read_config(path, data, assume)
+    return validate(Model, data, str(path))
+
+
+def _read_config(path: Path, data: dict[str, Any], assume: str | None) -> Model:
+    from planner.importers.huggingface import find_block, read_config  # noqa: PLC0415 - not needed for catalogue entries
+
+    is_folder = path.name == CONFIG_NAME
+    label = path.absolute().parent.name if is_folder else ""
+    if is_folder and find_block(data) is None and (path.parent / EXPORTER_NAME).is_file():
+        data = {**data, "quantization_config": read_mapping(path.parent / EXPORTER_NAME)}
+    model = read_config(data, name=label or path.stem, where=str(path), assume=assume)
+    if not is_folder:
+        return model
+    checkpoint, notes = _read_checkpoint(path.parent, model)
+    return model.model_copy(update={"checkpoint": checkpoint, "notes": (*model.notes, *notes)})
+
+
+def _read_checkpoint(folder: Path, model: Model) -> tuple[Checkpoint | None, tuple[str, ...]]:
+    """Return what the safetensors files beside a config take."""
+    from planner.importers.safetensors import INDEX_NAME, read_checkpoint  # noqa: PLC0415 - only for checkpoints
+
+    index = folder / INDEX_NAME
+    mapping = read_mapping(index, limit=MAX_INDEX_BYTES) if index.is_file() else None
+    return read_checkpoint(folder, mapping, layers=model.num_hidden_layers)
+
+
+def load_hardware(name: str) -> Hardware:
+    """Return a chip: by its name in the catalogue, or from a YAML file.
+
+    Raises
+    ------
+    InputError
+        If there is no such chip, or its file cannot be used.
+    """
+    return _read_hardware(_find(name, "hardware", "hardware"))
+
+
+def _read_hardware(path: Path) -> Hardware:
+    return validate(Hardware, read_mapping(path), str(path)).with_latencies(default_latencies())
+
+
+@cache
+def default_latencies() -> Latencies:
+    """Return the latencies of topologies, for chips whose file has none."""
+    path = data_folder("hardware") / "links" / "latency.yaml"
+    return validate(Latencies, read_mapping(path), str(path))
+
+
+def load_engine(name: str) -> Engine:
+    """Return the memory rules of a serving engine: by its name in the catalogue, or from a YAML file.
+
+    Raises
+    ------
+    InputError
+        If there is no such engine, or its file cannot be used.
+    """
+    path = _find(name, ENGINES, "engine")
+    return validate(Engine, read_mapping(path), str(path))
+
+
+def all_models() -> Iterator[tuple[str, Model]]:
+    """Yield every model of the catalogue with its name."""
+    for name, path in entries("models").items():
+        yield name, read_model(path)
+
+
+def all_hardware() -> Iterator[tuple[str, Hardware]]:
+    """Yield every chip of the catalogue with its name."""
+    for name, path in entries("hardware").items():
+        yield name, _read_hardware(path)

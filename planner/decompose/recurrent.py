@@ -1,0 +1,77 @@
+"""Lowering of kinds with a constant state: projections, a short convolution, and the recurrence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from planner.decompose.lowering import Lowering, lowers, tensors_by_name
+from planner.model import (
+    DeltaAttention,
+    GatedRecurrence,
+    LightningAttention,
+    Mamba,
+    Mamba2,
+    MatrixLstm,
+    RecurrentBlock,
+    Rwkv,
+    ShortConvolution,
+)
+from planner.op import Convolution, Matmul, Op, Recurrence, ScanMatmul
+from planner.units import FORMATS
+
+STATE_FORMAT = FORMATS["bf16"]
+"""State is kept in 16 bits, whatever the KV cache is kept in."""
+
+ELEMENT_FLOPS: dict[type[RecurrentBlock], int] = {
+    LightningAttention: 5,
+    DeltaAttention: 7,
+    Mamba: 7,
+    Mamba2: 5,
+    ShortConvolution: 0,
+    GatedRecurrence: 5,
+    MatrixLstm: 5,
+    Rwkv: 5,
+}
+"""FLOPs of one token for each element of the state; see `planner.op.recurrence.Recurrence`."""
+
+
+@lowers(*ELEMENT_FLOPS)
+def recurrent(block: RecurrentBlock, lowering: Lowering) -> Iterator[Op]:
+    """Project in, convolve, update the state and read it, project back."""
+    step, base = lowering.step, lowering.precision.base
+    tensors = tensors_by_name(block.tensors(lowering.hidden_size))
+    out = tensors.pop("out_proj")
+    for tensor in tensors.values():
+        # The time step, and what each head selects by itself, are projected inside the scan.
+        inside = tensor.name == "dt_proj" or (tensor.name == "x_proj" and tensor.copies.size > 1)
+        kind = ScanMatmul if inside else Matmul
+        yield lowering.matmul(tensor, step.tokens * tensor.copies.size, kind=kind)
+    if block.convolved is not None:
+        yield Convolution(
+            name="convolution",
+            group=lowering.group,
+            layers=lowering.layers,
+            count=lowering.layers,
+            rows=step.tokens,
+            sequences=step.batch,
+            channels=block.convolved,
+            kernel=block.kernel,
+            state_format=STATE_FORMAT,
+            scheme=base,
+        )
+    if block.state.elements:
+        projected = sum(axis.elements for axis in tensors["in_proj"].outer)
+        yield Recurrence(
+            name="recurrence",
+            group=lowering.group,
+            layers=lowering.layers,
+            count=lowering.layers,
+            rows=step.tokens,
+            sequences=step.batch,
+            state=block.state,
+            element_flops=ELEMENT_FLOPS[type(block)],
+            row_width=projected + out.inner.elements,
+            state_format=STATE_FORMAT,
+            scheme=base,
+        )
+    yield lowering.matmul(out)

@@ -1,0 +1,43 @@
+"""The table of architectures: for each ``model_type``, how its layers are read and what its configuration class supplies.
+
+Facts are those of the model classes of the transformers library, 5.24.0; of the model's own code where the library has no class.
+"""
+
+from planner.importers.huggingface.families import (
+    custom,
+    deepseek,
+    encoder_decoder,
+    gemma,
+    glm,
+    gpt_like,
+    hybrid,
+    llama_like,
+    mixed,
+    moe,
+    moe_layered,
+    multimodal,
+    qwen,
+    recent,
+    recurrent,
+)
+from planner.importers.huggingface.families.family import Family
+
+FAMILIES: dict[str, Family] = {
+    **llama_like.FAMILIES,
+    **qwen.FAMILIES,
+    **gpt_like.FAMILIES,
+    **gemma.FAMILIES,
+    **glm.FAMILIES,
+    **deepseek.FAMILIES,
+    **moe.FAMILIES,
+    **moe_layered.FAMILIES,
+    **hybrid.FAMILIES,
+    **mixed.FAMILIES,
+    **recurrent.FAMILIES,
+    **encoder_decoder.FAMILIES,
+    **recent.FAMILIES,
+    **custom.FAMILIES,
+    **multimodal.FAMILIES,
+}
+
+__all__ = ["FAMILIES", "Family"]

@@ -1,0 +1,162 @@
+"""Mixtures of experts whose layers differ in their attention: sparse ones, windows with heads of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.importers.huggingface.config import Config
+from planner.importers.huggingface.families.family import Family
+from planner.importers.huggingface.parts.basics import build, is_kind, kinds
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
+from planner.importers.huggingface.parts.softmax import softmax, window_on
+from planner.model import Indexer
+
+SLIDING = ("full_attention", "sliding_attention")
+MLP_KINDS = ("dense", "sparse")
+_shared = several("n_shared_experts")
+
+# ---- MiniMax-M3, MiMo, Step ------------------------------------------------------------------------------------------
+
+
+def _m3_rule(config: Config, index: int) -> str:
+    """MiniMax-M3: `sparse_attention_freq` lists the layers with an indexer."""
+    listed = config.part("sparse_attention_config").integers("sparse_attention_freq")
+    if listed is not None and index >= len(listed):
+        config.fault(
+            "sparse_attention_config", f"sparse_attention_freq has {len(listed)} items, one for each layer is expected"
+        )
+        config.raise_faults()
+    return "minimax_m3_sparse" if listed and listed[index] else "full_attention"
+
+
+def _m3_index(config: Config, index: int) -> dict[str, Any]:
+    """MiniMax-M3: an indexer picks blocks of positions; those of the block scores' best are attended to."""
+    if _m3_kinds(config, index) != "minimax_m3_sparse":
+        return {}
+    older = config.part("sparse_attention_config")
+    heads = older.optional("sparse_num_index_heads") or config.integer("index_n_heads", 4)
+    dim = older.optional("sparse_index_dim") or config.integer("index_head_dim", 128)
+    size = older.optional("sparse_block_size") or config.integer("index_block_size", 128)
+    blocks = older.optional("sparse_topk_blocks") or config.integer("index_topk_blocks", 16)
+    return {
+        "indexer": build(config, Indexer, num_heads=heads, head_dim=dim, head_weights=False),
+        "index_topk": size * blocks,
+    }
+
+
+_m3_kinds = kinds(_m3_rule, known=("full_attention", "minimax_m3_sparse"))
+_m3_sparse = is_kind(
+    kinds(
+        lambda config, index: "sparse" if after_dense("first_k_dense_replace", 0)(config, index) else "dense",
+        "mlp_layer_types",
+        MLP_KINDS,
+    ),
+    "sparse",
+)
+
+
+def _mimo_rule(config: Config, index: int) -> str:
+    """MiMo-V2: `hybrid_layer_pattern` marks the layers with a window; else all but the first and every sixth."""
+    listed = config.integers("hybrid_layer_pattern")
+    if listed is not None and index < len(listed):
+        return "sliding_attention" if listed[index] else "full_attention"
+    return "full_attention" if index == 0 or not (index + 1) % 6 else "sliding_attention"
+
+
+_mimo_kinds = kinds(_mimo_rule, known=SLIDING)
+
+
+def _mimo_window(config: Config, index: int) -> int | None:
+    """MiMo-V2: `sliding_window_size` counts the tokens before the query, `sliding_window` the query as well."""
+    before, window = config.optional("sliding_window_size"), config.optional("sliding_window")
+    if _mimo_kinds(config, index) == "full_attention":
+        return None
+    return before + 1 if before is not None else window
+
+
+def _mimo_heads(config: Config, index: int) -> dict[str, Any]:
+    """MiMo-V2: layers with a window have head counts of their own, twice the KV heads where nothing is said, and sinks."""
+    fields: dict[str, Any] = {"v_head_dim": config.optional("v_head_dim")}
+    if _mimo_kinds(config, index) == "full_attention":
+        return {**fields, "sinks": config.flag("add_full_attention_sink_bias", default=False)}
+    heads = config.integer("swa_num_attention_heads", config.integer("num_attention_heads"))
+    return {
+        "num_attention_heads": heads,
+        "num_key_value_heads": config.integer("swa_num_key_value_heads", 2 * config.integer("num_key_value_heads")),
+        "head_dim": config.integer("swa_head_dim", config.integer("head_dim")),
+        "v_head_dim": config.optional("swa_v_head_dim") or fields["v_head_dim"],
+        "sinks": config.flag("add_swa_attention_sink_bias", default=True),
+    }
+
+
+def _step_rule(config: Config, index: int) -> str:  # noqa: ARG001
+    return "full_attention"
+
+
+_step_kinds = kinds(_step_rule, known=SLIDING)
+
+
+def _step_heads(config: Config, index: int) -> dict[str, Any]:
+    """Step 3.5: layers with a window have query heads of their own; every head has a gate."""
+    other = config.part("attention_other_setting").optional("num_attention_heads")
+    heads = config.optional("num_sliding_attention_heads") or other
+    fields: dict[str, Any] = {"output_gate": "head", "gate_bias": False}
+    if _step_kinds(config, index) == "sliding_attention" and heads:
+        fields["num_attention_heads"] = heads
+    return fields
+
+
+def _step_mlp(config: Config, index: int) -> str:
+    listed = config.get("moe_layers_enum")
+    if listed is None:
+        return "dense" if index < 3 else "sparse"  # noqa: PLR2004 - the first three layers
+    names = listed.split(",") if isinstance(listed, str) else (config.listed("moe_layers_enum") or ())
+    return "sparse" if str(index) in {str(name).strip() for name in names} else "dense"
+
+
+FAMILIES: dict[str, Family] = {
+    "minimax_m3_vl_text": Family(
+        attention=softmax(qk_norm="head", more=_m3_index),
+        ffn=Experts(
+            width="intermediate_size",
+            shared="shared_intermediate_size",
+            sparse=_m3_sparse,
+            otherwise=dense(width="dense_intermediate_size"),
+        ),
+        ignored=("moe_intermediate_size", "use_qk_norm", "qk_norm_type", "attention_output_gate", "n_shared_experts"),
+    ),
+    "mimo_v2_flash": Family(
+        attention=softmax(window=_mimo_window, bias="attention_bias", more=_mimo_heads),
+        ffn=Experts(
+            shared=_shared,
+            sparse=is_kind(
+                kinds(
+                    lambda config, index: (
+                        "sparse" if after_dense("first_k_dense_replace", 1)(config, index) else "dense"
+                    ),
+                    "mlp_layer_types",
+                    MLP_KINDS,
+                ),
+                "sparse",
+            ),
+        ),
+        ignored=("attention_chunk_size",),
+    ),
+    "step3p5": Family(
+        attention=softmax(
+            window=window_on(_step_kinds),
+            bias="attention_bias",
+            output_bias="attention_bias",
+            qk_norm="head",
+            more=_step_heads,
+        ),
+        ffn=Experts(
+            shared="share_expert_dim",
+            shared_bias="mlp_bias",
+            sparse=is_kind(kinds(_step_mlp, "mlp_layer_types", MLP_KINDS), "sparse"),
+            otherwise=dense(bias="mlp_bias"),
+        ),
+        aliases={"num_key_value_heads": "num_attention_groups", "share_expert_dim": "share_expert_dims"},
+        ignored=("per_layer_config",),
+    ),
+}

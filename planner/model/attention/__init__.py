@@ -1,0 +1,57 @@
+"""Kinds of attention, and of what stands in its place: their fields, weights, and what they keep for each token or sequence."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache, Indexer
+from planner.model.attention.latent import CompressedAttention, LatentAttention
+from planner.model.attention.recurrent import (
+    DeltaAttention,
+    GatedRecurrence,
+    LightningAttention,
+    Mamba,
+    Mamba2,
+    MatrixLstm,
+    RecurrentBlock,
+    Rwkv,
+    ShortConvolution,
+)
+from planner.model.attention.softmax import CrossAttention, SoftmaxAttention
+
+AnyAttention = Annotated[
+    SoftmaxAttention
+    | LatentAttention
+    | CompressedAttention
+    | CrossAttention
+    | LightningAttention
+    | DeltaAttention
+    | Mamba
+    | Mamba2
+    | ShortConvolution
+    | GatedRecurrence
+    | MatrixLstm
+    | Rwkv,
+    Field(discriminator="kind"),
+]
+
+__all__ = [
+    "STATE_BYTES",
+    "AnyAttention",
+    "AttentionBlock",
+    "Cache",
+    "CompressedAttention",
+    "CrossAttention",
+    "DeltaAttention",
+    "GatedRecurrence",
+    "Indexer",
+    "LatentAttention",
+    "LightningAttention",
+    "Mamba",
+    "Mamba2",
+    "MatrixLstm",
+    "RecurrentBlock",
+    "Rwkv",
+    "ShortConvolution",
+    "SoftmaxAttention",
+]

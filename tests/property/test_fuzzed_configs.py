@@ -1,0 +1,96 @@
+"""A damaged config gives a model or one clear error: never a traceback, a hang, or arithmetic that fails later.
+
+`FUZZ_EXAMPLES=20000 pytest tests/property/test_fuzzed_configs.py` runs as many cases.
+"""
+
+import copy
+import json
+import math
+import os
+import time
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from planner.decompose import decompose
+from planner.errors import PlannerError
+from planner.importers.huggingface import read_config
+from planner.memory import sequence_bytes
+from planner.precision import policy
+from planner.units import FORMATS
+from planner.workload import Phase, Step
+
+DATA = Path(__file__).parents[1] / "oracle" / "data"
+SEEDS = [json.loads(path.read_text()) for path in sorted((DATA / "configs").glob("*.json"))]
+SEEDS += [json.loads(line)["config"] for line in (DATA / "model_classes.jsonl").read_text().splitlines()]
+
+DROP = object()
+ODD_VALUES = st.one_of(
+    st.just(DROP),
+    st.none(),
+    st.booleans(),
+    st.sampled_from([0, 1, -1, 2, 3, 7, 10**3, 9_999, 10_000, 10**6, 10**9, 10**9 + 1, 10**30, -(10**40), 10**5000]),
+    st.sampled_from([0.5, -0.5, 1e308, math.nan, math.inf, -math.inf, 4096.0, 1e-30]),
+    st.sampled_from(["", "auto", "llama", "4096", "LLLG", "M*E-", "\x00", "full_attention"]),
+    st.lists(
+        st.sampled_from([0, 1, 64, -1, "sliding_attention", "full_attention", "linear_attention", None]), max_size=70
+    ),
+    st.dictionaries(st.sampled_from(["hidden_size", "a", "head_dim", "model_type"]), st.integers(-2, 64), max_size=2),
+    st.just([[[[]]]]),
+)
+
+
+def paths(data, prefix=()):
+    for key, value in data.items():
+        yield (*prefix, key)
+        if isinstance(value, dict):
+            yield from paths(value, (*prefix, key))
+
+
+@st.composite
+def damaged(draw):
+    data = copy.deepcopy(draw(st.sampled_from(SEEDS)))
+    for _ in range(draw(st.integers(1, 4))):
+        places = sorted(paths(data), key=repr)
+        if not places:
+            break
+        path, value = draw(st.sampled_from(places)), draw(ODD_VALUES)
+        part = data
+        for key in path[:-1]:
+            part = part[key]
+        if value is DROP:
+            del part[path[-1]]
+        else:
+            part[path[-1]] = value
+    nest = draw(st.sampled_from([None] * 12 + ["text_config", "llm_config", "flatten"]))
+    if nest == "flatten" and isinstance(data.get("text_config"), dict):
+        data = {**data.pop("text_config"), **data}
+    elif nest not in (None, "flatten"):
+        data = {"model_type": data.get("model_type"), nest: data}
+    return data
+
+
+@given(damaged())
+@settings(
+    max_examples=int(os.environ.get("FUZZ_EXAMPLES", "300")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large],
+)
+def test_damaged_configs_give_a_model_or_one_error(data):
+    began = time.perf_counter()
+    try:
+        model = read_config(data, name="fuzz", where="config.json")
+    except PlannerError as error:
+        assert str(error).startswith("config.json: ")
+        assert len(str(error)) < 20_000
+        model = None
+    else:
+        assert model.parameters > 0
+        assert 0 < model.active_parameters <= model.parameters
+    assert time.perf_counter() - began < 2
+    if model is not None and model.num_hidden_layers < 300:
+        for phase in Phase:
+            ops = decompose(model, Step(phase=phase, batch=2, new_tokens=3, context=5), policy("bf16"))
+            assert all(op.flops >= 0 and op.memory_bytes >= 0 for op in ops)
+        assert sequence_bytes(model, 10, FORMATS["bf16"]) >= 0

@@ -1,0 +1,125 @@
+"""Mutated quantisation blocks give a model or one clear error, and never more bytes than unquantised weights would take."""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import CatalogueError
+from planner.importers.huggingface import read_config
+from planner.memory import checkpoint_bytes
+from planner.model import Model
+
+CONFIG = {
+    "model_type": "qwen3_moe",
+    "hidden_size": 64,
+    "intermediate_size": 256,
+    "moe_intermediate_size": 32,
+    "num_experts": 8,
+    "num_experts_per_tok": 2,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "vocab_size": 1000,
+    "decoder_sparse_step": 2,
+    "tie_word_embeddings": False,
+}
+WEIGHTS = {
+    "type": "int",
+    "num_bits": 4,
+    "strategy": "group",
+    "group_size": 32,
+    "symmetric": True,
+    "scale_dtype": "torch.uint8",
+}
+INPUTS = {"type": "float", "num_bits": 8, "dynamic": True}
+SPEC = {"dtype": "fp4", "qscheme": "per_group", "group_size": 32, "scale_format": "e8m0"}
+SEEDS: list[dict[str, Any]] = [
+    {
+        "quant_method": "fp8",
+        "weight_block_size": [128, 128],
+        "modules_to_not_convert": ["lm_head", "model.layers.0.mlp"],
+    },
+    {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "modules_to_not_convert": ["self_attn"]},
+    {"quant_method": "gptq", "bits": 3, "group_size": 64, "dynamic": {"-:.*o_proj": {}, "+:.*down.*": {"bits": 8}}},
+    {"quant_method": "auto-round", "bits": 4, "group_size": 128, "extra_config": {"model.layers.1.mlp": {"bits": 16}}},
+    {"quant_method": "bitsandbytes", "load_in_4bit": True, "llm_int8_skip_modules": ["lm_head"]},
+    {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64}}},
+    {
+        "quant_method": "torchao",
+        "quant_type": {"default": {"_type": "Int4WeightOnlyConfig", "_data": {"group_size": 64}}},
+    },
+    {
+        "quant_method": "compressed-tensors",
+        "config_groups": {"g": {"weights": WEIGHTS, "input_activations": INPUTS, "targets": ["Linear"]}},
+        "ignore": ["re:.*self_attn.*", "model.layers.*.mlp.gate"],
+        "sparsity_config": {"format": "dense"},
+    },
+    {"quantization": {"quant_algo": "NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}},
+    {"quant_algo": "MIXED_PRECISION", "quantized_layers": {"model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"}}},
+    {
+        "quant_method": "quark",
+        "global_quant_config": {"weight": SPEC, "input_tensors": SPEC},
+        "layer_quant_config": {"*down_proj": {"weight": SPEC}},
+        "exclude": ["lm_head"],
+    },
+]
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 10**20) | st.floats() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of every value in a block."""
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        found += places(item, (*path, key))
+    return found
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> dict[str, Any]:
+    block = copy.deepcopy(draw(st.sampled_from(SEEDS)))
+    for _ in range(draw(st.integers(1, 3))):
+        every = places(block)
+        if not every:
+            break
+        *path, last = draw(st.sampled_from(every))
+        inside: Any = block
+        for key in path:
+            inside = inside[key]
+        if draw(st.booleans()) and isinstance(inside, dict):
+            del inside[last]
+        else:
+            inside[last] = draw(junk)
+    return block
+
+
+@settings(max_examples=500, deadline=None)
+@given(block=mutated())
+def test_a_model_or_one_error(block: dict[str, Any]) -> None:
+    began = time.monotonic()
+    model, message = read(block)
+    assert time.monotonic() - began < 2
+    if model is None:
+        assert message.startswith("config.json: quantization_config: ")
+        return
+    sizes = checkpoint_bytes(model, model.quantization.precision("bf16"))
+    # A scale of up to 48 bits for each weight is odd, but it is what such a block says.
+    assert 2 * model.parameters * 0.05 < sum(sizes.values()) < 2 * model.parameters * 4
+
+
+def read(block: dict[str, Any]) -> tuple[Model | None, str]:
+    try:
+        return read_config({**CONFIG, "quantization_config": block}, name="m", where="config.json"), ""
+    except CatalogueError as error:
+        return None, str(error)

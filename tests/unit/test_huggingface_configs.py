@@ -1,0 +1,365 @@
+"""Reading of Hugging Face configs: names, nested parts, defaults, and everything that must not pass in silence."""
+
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from planner import catalogue
+from planner.cli.main import cli, run
+from planner.errors import CatalogueError, InputError
+from planner.importers.huggingface import read_config
+from planner.importers.huggingface.families import FAMILIES
+from planner.importers.huggingface.select import ASSUMPTIONS
+from planner.model.stack import MAX_LAYERS
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "intermediate_size": 96,
+    "vocab_size": 100,
+    "tie_word_embeddings": False,
+}
+# Embedding and head, three layers of attention, network and two norms, and a norm.
+LLAMA_PARAMETERS = 2 * 6400 + 3 * (64 * 96 + 64 * 64 + 3 * 64 * 96 + 128) + 64
+
+
+def read(data, **options):
+    return read_config(data, name="test", where="config.json", **options)
+
+
+def fault(data, **options):
+    with pytest.raises(CatalogueError) as caught:
+        read(data, **options)
+    message = str(caught.value)
+    assert message.startswith("config.json: ")
+    assert "\n" not in message
+    return message
+
+
+def without(*fields):
+    return {key: value for key, value in LLAMA.items() if key not in fields}
+
+
+def test_a_plain_file():
+    model = read(LLAMA)
+    assert model.parameters == LLAMA_PARAMETERS
+    assert model.notes == ()
+    assert model.vision_parameters == 0
+
+
+# ---- unknown architectures -------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_type_names_the_nearest():
+    message = fault(LLAMA | {"model_type": "lama"})
+    assert "model_type: unknown architecture 'lama', did you mean llama" in message
+    assert "--assume llama-like" in message
+
+
+@pytest.mark.parametrize("value", [None, 3, ["llama"], {"a": 1}])
+def test_a_type_that_is_no_text(value):
+    assert "model_type: is" in fault(LLAMA | {"model_type": value})
+
+
+def test_a_missing_type():
+    assert "model_type: is missing" in fault(without("model_type"))
+
+
+def test_the_user_may_choose_to_read_an_unknown_type():
+    model = read(LLAMA | {"model_type": "brand_new"}, assume="llama-like")
+    assert model.parameters == LLAMA_PARAMETERS
+    assert "'brand_new' is not known: read as llama, as you asked" in model.notes[0]
+
+
+def test_a_known_type_is_read_as_itself_whatever_is_assumed():
+    tied = LLAMA | {"model_type": "gemma", "head_dim": 8}
+    assert read(tied, assume="llama-like").parameters == read(tied).parameters
+    assert read(tied, assume="llama-like").notes == ()
+
+
+def test_an_unknown_assumption():
+    with pytest.raises(InputError, match="--assume: unknown choice"):
+        read(LLAMA, assume="gpt-like")
+
+
+def test_assumptions_are_known_architectures():
+    assert set(ASSUMPTIONS.values()) <= set(FAMILIES)
+
+
+@pytest.mark.parametrize("command", [["model"], ["ops", "--hardware", "h100-sxm"]])
+def test_assume_on_the_command_line(tmp_path, command):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA | {"model_type": "brand_new"}))
+    name, *options = command
+    assert run([name, str(path), *options, "--format", "json"]) == 2
+    result = CliRunner().invoke(cli, [name, str(path), *options, "--assume", "llama-like", "--format", "json"])
+    assert result.exit_code == 0
+    assert "as you asked" in result.stderr
+
+
+# ---- fields that nobody reads ----------------------------------------------------------------------------------------
+
+
+def test_an_unknown_field_is_named():
+    (note,) = read(LLAMA | {"extra_heads": 3, "hidden_dropout": 0.1}).notes
+    assert note.startswith("not read, and may change shapes: extra_heads ")
+
+
+@pytest.mark.parametrize(
+    "field", [{"rope_scaling": {"type": "yarn"}}, {"use_cache": True}, {"torch_dtype": "bfloat16"}, {"extra": None}]
+)
+def test_a_harmless_field_is_not(field):
+    assert read(LLAMA | field).notes == ()
+
+
+def test_a_field_of_another_architecture_is_named():
+    """A llama file with experts is no Llama."""
+    (note,) = read(LLAMA | {"num_local_experts": 8}).notes
+    assert "num_local_experts" in note
+
+
+def test_a_bias_that_is_off_is_harmless_and_one_that_is_on_is_not():
+    phi = LLAMA | {"model_type": "phi3"}
+    assert read(phi | {"attention_bias": False}).notes == ()
+    assert "attention_bias" in read(phi | {"attention_bias": True}).notes[0]
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_other_names_of_fields():
+    names = {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head"}
+    renamed = {names.get(key, key): value for key, value in LLAMA.items()}
+    assert read(renamed).parameters == LLAMA_PARAMETERS
+
+
+def test_two_names_of_one_field_must_agree():
+    assert read(LLAMA | {"n_layer": 3}).parameters == LLAMA_PARAMETERS
+    assert "num_hidden_layers and n_layer name the same thing and differ" in fault(LLAMA | {"n_layer": 4})
+
+
+def test_architectures_decide_where_the_type_leaves_fields_unread():
+    moe = LLAMA | {
+        "architectures": ["MixtralForCausalLM"],
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+    }
+    model = read(moe)
+    assert model.parameters == read(moe | {"model_type": "mixtral"}).parameters
+    assert "model_type says llama, architectures says mixtral" in model.notes[0]
+
+
+def test_architectures_are_not_heeded_otherwise():
+    assert read(LLAMA | {"architectures": ["MixtralForCausalLM"]}).parameters == LLAMA_PARAMETERS
+
+
+# ---- nested parts ----------------------------------------------------------------------------------------------------
+
+
+def test_a_nested_text_part_of_another_type():
+    model = read({"model_type": "llava", "text_config": LLAMA})
+    assert model.parameters == LLAMA_PARAMETERS
+    assert model.vision_parameters is None
+
+
+def test_a_nested_part_leaves_fields_to_its_class_and_says_so():
+    model = read({"model_type": "llava", "text_config": {"model_type": "llama", "vocab_size": 32064}})
+    assert model.parameters == 6_738_415_616 + 2 * 64 * 4096  # Llama-7B with 64 rows more
+    assert "the class of llama says" in model.notes[0]
+    assert "hidden_size=4096" in model.notes[0]
+
+
+def test_a_whole_file_may_not_leave_them_to_its_class():
+    message = fault({"model_type": "llama"})
+    for field in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size"):
+        assert f"{field}: is missing" in message
+
+
+def test_a_flat_file_of_a_nested_type_is_read_and_said():
+    model = read(LLAMA | {"model_type": "llava"})
+    assert model.parameters == LLAMA_PARAMETERS
+    assert "keeps its text model in text_config, but this file has it at the top" in model.notes[0]
+
+
+def test_a_nested_file_of_a_flat_type_is_read():
+    nested = {"model_type": "llama", "text_config": {k: v for k, v in LLAMA.items() if k != "model_type"}}
+    assert read(nested).parameters == LLAMA_PARAMETERS
+
+
+@pytest.mark.parametrize("part", [{}, {"text_config": None}, {"text_config": {}}, {"text_config": 3}])
+def test_a_nested_type_without_its_part_is_refused(part):
+    assert "text_config: is missing" in fault({"model_type": "gemma3", **part})
+
+
+def test_faults_name_the_part():
+    broken = {"model_type": "llava", "text_config": LLAMA | {"hidden_size": -1}}
+    assert "text_config.hidden_size: -1 is not from 1" in fault(broken)
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "tied"),
+    [({}, {}, False), ({"tie_word_embeddings": True}, {}, True), ({}, {"tie_word_embeddings": True}, False)],
+)
+def test_the_whole_says_whether_embeddings_are_tied(whole, part, tied):
+    text = {k: v for k, v in LLAMA.items() if k != "tie_word_embeddings"} | part
+    model = read({"model_type": "llava", "text_config": text, **whole})
+    assert model.tie_word_embeddings is tied
+
+
+def test_a_part_that_is_not_heeded_is_said():
+    text = LLAMA | {"tie_word_embeddings": True}
+    (note,) = read({"model_type": "llava", "text_config": text}).notes
+    assert note.startswith("tie_word_embeddings: ")
+
+
+def test_some_types_are_tied_if_either_says_so():
+    text = LLAMA | {"model_type": "qwen2_vl_text", "tie_word_embeddings": True}
+    assert read({"model_type": "qwen2_vl", "text_config": text}).tie_word_embeddings
+
+
+# ---- faulty values ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "part"),
+    [
+        ("hidden_size", 0, "0 is not from 1"),
+        ("hidden_size", -64, "-64 is not from 1"),
+        ("hidden_size", 10**40, "a huge number is not from 1"),
+        pytest.param("hidden_size", 10**5000, "a huge number is not from 1", id="unprintable"),
+        ("hidden_size", float("nan"), "nan is not a whole number"),
+        ("hidden_size", float("inf"), "inf is not a whole number"),
+        ("hidden_size", 64.5, "64.5 is not a whole number"),
+        ("hidden_size", "64", "'64' is not a whole number"),
+        ("hidden_size", True, "True is not a whole number"),
+        ("hidden_size", [64], "a list is not a whole number"),
+        ("hidden_size", None, "is missing"),
+        ("num_attention_heads", 7, "does not divide"),
+        ("num_key_value_heads", 3, "does not divide"),
+        ("tie_word_embeddings", "yes", "'yes' is not true or false"),
+        ("attention_bias", 1, "1 is not true or false"),
+        ("num_hidden_layers", 10**6, "layers are more than make sense"),
+    ],
+)
+def test_a_faulty_value_is_one_clear_error(field, value, part):
+    message = fault(LLAMA | {field: value})
+    assert f"{field}: " in message
+    assert part in message
+
+
+def test_a_whole_number_written_as_a_fraction_is_read():
+    assert read(LLAMA | {"hidden_size": 64.0}).parameters == LLAMA_PARAMETERS
+
+
+def test_all_faults_at_once():
+    message = fault(LLAMA | {"hidden_size": -1, "vocab_size": "many", "intermediate_size": None, "attention_bias": 3})
+    for field in ("hidden_size", "vocab_size", "intermediate_size", "attention_bias"):
+        assert f"{field}: " in message
+
+
+def test_a_list_of_kinds_must_have_one_for_each_layer():
+    gemma = LLAMA | {"model_type": "gemma2", "head_dim": 8, "layer_types": ["full_attention"]}
+    assert "layer_types: has 1 items, one for each of the 3 layers is expected" in fault(gemma)
+
+
+def test_an_unknown_kind_of_layer_is_an_error():
+    gemma = LLAMA | {
+        "model_type": "gemma2",
+        "head_dim": 8,
+        "layer_types": ["full_attention", "round", "full_attention"],
+    }
+    assert "layer_types: 'round' is not one of" in fault(gemma)
+
+
+@pytest.mark.parametrize("count", [MAX_LAYERS - 1, MAX_LAYERS])
+def test_a_deep_stack_is_read_fast(count):
+    began = time.perf_counter()
+    gemma = LLAMA | {"model_type": "gemma2", "head_dim": 8, "sliding_window": 16, "num_hidden_layers": count}
+    assert read(gemma).num_hidden_layers == count
+    assert time.perf_counter() - began < 2
+
+
+# ---- traps -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model_type", "tied"),
+    [("llama", False), ("qwen2", False), ("gemma", True), ("cohere", True), ("smollm3", True), ("granite", False)],
+)
+def test_absent_ties_resolve_as_the_class_says(model_type, tied):
+    model = read(without("tie_word_embeddings") | {"model_type": model_type, "head_dim": 8})
+    assert model.tie_word_embeddings is tied
+
+
+def test_windows_that_are_switched_off():
+    qwen = LLAMA | {"model_type": "qwen2", "sliding_window": 16, "max_window_layers": 1}
+    assert {kind.label for kind in read(qwen).layer_kinds} == {"gqa + gated ffn"}
+    on = read(qwen | {"use_sliding_window": True})
+    assert [(kind.label, kind.count) for kind in on.layer_kinds] == [
+        ("gqa + gated ffn", 1),
+        ("gqa window 16 + gated ffn", 2),
+    ]
+
+
+def test_falcon_keeps_one_kv_head_or_few():
+    old = {
+        "model_type": "falcon",
+        "hidden_size": 64,
+        "num_attention_heads": 8,
+        "num_hidden_layers": 1,
+        "vocab_size": 10,
+    }
+    assert read(old).layers[0].attention.kv_heads == 1
+    assert read(old | {"multi_query": False}).layers[0].attention.kv_heads == 8
+    new = old | {"new_decoder_architecture": True, "num_kv_heads": 2, "multi_query": True}
+    assert read(new).layers[0].attention.kv_heads == 2
+
+
+def test_letters_say_what_each_layer_of_a_hybrid_is():
+    hybrid = {
+        "model_type": "nemotron_h",
+        "hybrid_override_pattern": "M*-E",
+        "hidden_size": 64,
+        "vocab_size": 100,
+        "num_attention_heads": 8,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "intermediate_size": 96,
+        "moe_intermediate_size": 16,
+        "moe_shared_expert_intermediate_size": 32,
+    }
+    model = read(hybrid)
+    assert [kind.label for kind in model.layer_kinds] == ["mamba2", "gqa", "plain ffn", "moe 2/8"]
+    assert "hybrid_override_pattern: 'X' is not one of" in fault(hybrid | {"hybrid_override_pattern": "MX"})
+    assert "num_hidden_layers: 3 layers, but" in fault(hybrid | {"num_hidden_layers": 3})
+
+
+def test_searched_layers_have_shapes_of_their_own():
+    searched = LLAMA | {
+        "model_type": "nemotron-nas",
+        "num_hidden_layers": 3,
+        "num_key_value_heads": None,
+        "intermediate_size": None,
+        "block_configs": [
+            {"attention": {"n_heads_in_group": 4}, "ffn": {"ffn_mult": 6.0}},
+            {"attention": {"no_op": True}, "ffn": {"ffn_mult": 1.0}},
+            {"attention": {"replace_with_linear": True}, "ffn": {"no_op": True}},
+        ],
+    }
+    first, second, third = read({**searched}).layers
+    assert first.attention.kv_heads == 2
+    assert first.ffn.intermediate_size == 256  # 2 x 6 x 64 / 3
+    assert second.attention is None
+    assert second.norm_count == 1
+    assert third.projections[0].output_size == 64
+
+
+def test_load_model_passes_the_choice_on(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LLAMA | {"model_type": "brand_new"}))
+    assert catalogue.load_model(str(path), assume="llama-like").parameters == LLAMA_PARAMETERS
