@@ -65,6 +65,7 @@ def _in(dimension: str) -> BeforeValidator:
 ComputeRate = Annotated[Figure, _in("FLOP/s")]
 DataRate = Annotated[Figure, _in("B/s")]
 Size = Annotated[Figure, _in("B")]
+Seconds = Annotated[Figure, _in("s")]
 Watts = Annotated[Figure, _in("W")]
 HourlyPrice = Annotated[Figure, _in("USD/h")]
 Price = Annotated[Figure, _in("USD")]
@@ -113,17 +114,37 @@ class Cache(_Part):
     capacity: Size
 
 
+class Claim(_Part):
+    """A property that a chip has or lacks, with its source."""
+
+    value: Annotated[bool, Field(strict=True)]
+    """True or false."""
+    source: Annotated[str, Field(min_length=1)]
+    """Where it is written down, or how it was found."""
+
+
+Topology = Literal["switch", "full_mesh", "ring", "torus_2d", "torus_3d", "hybrid_mesh", "bridge", "pcie", "socket"]
+
+
 class ScaleUp(_Part):
     """The fast links that join chips into one domain."""
 
     name: str
-    topology: Literal["switch", "full_mesh", "ring", "torus_2d", "torus_3d", "hybrid_mesh", "bridge", "pcie", "socket"]
+    topology: Topology
     chips: Annotated[int, Field(ge=2)]
     """Chips in a domain."""
     one_way: DataRate
     """All links of a chip together, one direction."""
     one_way_pair: DataRate | None = None
     """Between one pair of chips, one direction."""
+    latency: Seconds | None = None
+    """One step of a collective, from chip to neighbour; that of the topology (links/latency.yaml) where not given."""
+    in_network_reduction: Claim | None = None
+    """The switch adds up what chips send to it."""
+    sides: tuple[Annotated[int, Field(strict=True, ge=2)], ...] | None = None
+    """Chips along each axis of a torus; as equal as possible where not given."""
+    wrap_multiple: Annotated[int, Field(strict=True, ge=2)] | None = None
+    """A slice of a torus wraps around where all its sides are multiples of this; where not given, along whole axes only."""
 
 
 class Link(_Part):
@@ -132,6 +153,8 @@ class Link(_Part):
     name: str | None = None
     one_way: DataRate
     """One direction, for one chip."""
+    latency: Seconds | None = None
+    """One step of a collective; the default of scale-out networks (links/latency.yaml) where not given."""
 
 
 class Links(_Part):
@@ -140,6 +163,22 @@ class Links(_Part):
     scale_up: ScaleUp | None = None
     scale_out: Link | None = None
     host: Link | None = None
+
+
+class Latencies(_Part):
+    """Latency of one step of a collective, by topology: for chips whose file has none."""
+
+    switch: Seconds | None = None
+    full_mesh: Seconds | None = None
+    ring: Seconds | None = None
+    torus_2d: Seconds | None = None
+    torus_3d: Seconds | None = None
+    hybrid_mesh: Seconds | None = None
+    bridge: Seconds | None = None
+    pcie: Seconds | None = None
+    socket: Seconds | None = None
+    scale_out: Seconds | None = None
+    """Between domains."""
 
 
 class Power(_Part):
@@ -217,6 +256,17 @@ class Hardware(_Part):
                 note = "" if used == arithmetic else f"{self.name} has no {arithmetic} rate: arithmetic runs in {used}"
                 return Rate(arithmetic, used, figure.value, note)
         return Rate(arithmetic, "", None, f"{self.name} has no rate for {' or '.join(tried)}: nothing can be said")
+
+    def with_latencies(self, defaults: Latencies) -> Hardware:
+        """Return the chip with the latency of its topology where its file gives none."""
+        links = self.links
+        changes: dict[str, ScaleUp | Link] = {}
+        if links.scale_up is not None and links.scale_up.latency is None:
+            latency = getattr(defaults, links.scale_up.topology)
+            changes["scale_up"] = links.scale_up.model_copy(update={"latency": latency})
+        if links.scale_out is not None and links.scale_out.latency is None:
+            changes["scale_out"] = links.scale_out.model_copy(update={"latency": defaults.scale_out})
+        return self.model_copy(update={"links": links.model_copy(update=changes)}) if changes else self
 
     def figures(self) -> list[tuple[str, Figure]]:
         """Return every figure with its path, in the order of the file."""

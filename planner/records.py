@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.collectives import Fabric
+from planner.collectives.survey import Survey
 from planner.hardware import Hardware
-from planner.memory import cache_bytes, checkpoint_bytes, sequence_bytes, weight_bytes
+from planner.memory import PARTS, MemoryPlan, cache_bytes, checkpoint_bytes, sequence_bytes, weight_bytes
 from planner.model import Model
-from planner.op import Kind
+from planner.op import Collective, Kind
+from planner.parallel import DEGREES, Layout
 from planner.precision import Precision
 from planner.roofline import Rating
 from planner.scenario import hardware_gaps
@@ -93,7 +96,22 @@ def op_record(rating: Rating) -> Record:
         "upper_s": rating.upper_s,
         "estimate_s": None,
         "attainable_flops": rating.attainable_flops,
-        "note": op.note if rating.is_rated else rating.rate.note,
+        **_exchange(rating),
+        "note": rating.missing or op.note,
+    }
+
+
+def _exchange(rating: Rating) -> Record:
+    """Return what is only known of collectives; null for other operations, so that all rows have the same keys."""
+    op, cost = rating.op, rating.cost
+    if not isinstance(op, Collective) or cost is None:
+        return dict.fromkeys(("operation", "chips", "message_bytes", "algorithm", "steps"))
+    return {
+        "operation": str(op.operation),
+        "chips": op.chips.chips,
+        "message_bytes": op.size_bytes,
+        "algorithm": cost.algorithm,
+        "steps": cost.steps,
     }
 
 
@@ -104,6 +122,7 @@ def totals_record(result: StepRating) -> Record:
         "matmul_flops": result.flops(Kind.MATMUL),
         "attention_flops": result.flops(Kind.ATTENTION),
         "bytes": result.memory_bytes,
+        "network_bytes": result.network_bytes,
         "compute_s": result.compute_s,
         "memory_s": result.memory_s,
         "network_s": result.network_s,
@@ -116,8 +135,25 @@ def totals_record(result: StepRating) -> Record:
     }
 
 
-def step_record(result: StepRating) -> Record:
-    """Return a whole step: what was asked, every operation, and the sums."""
+def memory_record(plan: MemoryPlan) -> Record:
+    """Return the bytes on the fullest chip, by part, and what fits."""
+    return {
+        "chip_stage": plan.stage,
+        "engine": plan.engine,
+        "parts": {name: getattr(plan, name) for name in PARTS},
+        "total_bytes": plan.total_bytes,
+        "capacity_bytes": plan.capacity_bytes,
+        "fits": plan.fits,
+        "kv_bytes_per_sequence": plan.kv_bytes_per_sequence,
+        "kv_blocks": plan.kv_blocks,
+        "max_batch": plan.max_batch,
+        "max_context": plan.max_context,
+        "advice": list(plan.advice),
+    }
+
+
+def step_record(result: StepRating, memory: MemoryPlan | None = None) -> Record:
+    """Return a whole step: what was asked, every operation, the sums, and what it takes of a chip's memory."""
     step = result.step
     return {
         "model": result.model.name,
@@ -132,11 +168,30 @@ def step_record(result: StepRating) -> Record:
             "mla": step.mla,
         },
         "precision": {"name": result.precision.name, **result.precision.formats},
-        "parallelism": {"tp": 1, "pp": 1, "ep": 1, "attention_dp": 1, "cp": 1},
+        "parallelism": parallelism_record(result),
         "ops": [op_record(rating) for rating in result.ops],
         "totals": totals_record(result),
+        "memory": None if memory is None else memory_record(memory),
         "notes": list(result.notes),
         "provenance": "bound",
+    }
+
+
+def layout_record(layout: Layout) -> Record:
+    """Return the degrees of a layout, and the chips that it takes."""
+    return {**{name: getattr(layout, name) for name in DEGREES}, "moe_tp": layout.moe_tp, "chips": layout.chips}
+
+
+def parallelism_record(result: StepRating) -> Record:
+    """Return how a step is laid out over chips, and which chip the figures are for."""
+    layout, stage, flow = result.layout, result.stage, result.flow
+    return {
+        **layout_record(layout),
+        "expert_imbalance": layout.expert_imbalance,
+        "stage": stage.index + 1,
+        "stage_layers": stage.layer_count,
+        "microbatches": flow.microbatches,
+        "bubble": flow.bubble,
     }
 
 
@@ -159,4 +214,48 @@ def hardware_record(name: str, chip: Hardware) -> Record:
         },
         "notes": list(chip.notes),
         "gaps": list(hardware_gaps(chip)),
+    }
+
+
+def fabric_record(fabric: Fabric | None) -> Record | None:
+    """Return the links on one level."""
+    if fabric is None:
+        return None
+    return {
+        "name": fabric.name,
+        "shape": str(fabric.family),
+        "chips": fabric.chips,
+        "port_bytes_per_s": fabric.port_bytes_per_s,
+        "link_bytes_per_s": fabric.link_bytes_per_s,
+        "latency_s": fabric.latency_s,
+        "in_network_reduction": fabric.reduces,
+        "sides": list(fabric.sides),
+        "wraps": list(fabric.wraps),
+    }
+
+
+def survey_record(found: Survey) -> Record:
+    """Return the links of a group of chips, and what collectives cost on them."""
+    return {
+        "hardware": found.hardware.name,
+        "chips": found.chips,
+        "within_domain": fabric_record(found.reach.inner),
+        "between_domains": fabric_record(found.reach.outer),
+        "explanation": list(found.words),
+        "collectives": [
+            {
+                "operation": str(row.operation),
+                "message_bytes": row.size_bytes,
+                "algorithm": row.cost.algorithm,
+                "default": row.is_default,
+                "steps": row.cost.steps,
+                "sent_bytes": row.cost.sent_bytes,
+                "latency_s": row.cost.latency_s,
+                "transfer_s": row.cost.transfer_s,
+                "seconds": row.cost.seconds,
+                "message_bytes_per_s": row.size_bytes / row.cost.seconds if row.cost.seconds else None,
+            }
+            for row in found.rows
+        ],
+        "provenance": "bound",
     }

@@ -7,13 +7,16 @@ the time of an operation lies between the largest of its three times (perfect ov
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from planner.collectives import Cost, cost_of
 from planner.hardware import Hardware, Rate
-from planner.op import Op
+from planner.op import Collective, Op
 from planner.units import Numeric, maximum, minimum
 
 BOUNDS = ("compute", "memory", "network")
@@ -114,6 +117,28 @@ def critical_batch(
     return critical_intensity_ * weight_bytes / denominator if denominator > 0 else None
 
 
+def critical_batch_experts(dense: float, experts: float, chosen: float) -> float:
+    """Return the critical batch of routed experts from that of a dense layer [tokens].
+
+    Parameters
+    ----------
+    dense : float
+        Critical batch of a dense layer [tokens].
+    experts, chosen : float
+        Experts, and those of a token; or all weights and the active ones.
+
+    Notes
+    -----
+    ``B E / k``: an expert sees k / E of the tokens (Austin et al., How to Scale Your Model, chapter 7).
+
+    Examples
+    --------
+    >>> critical_batch_experts(240, 16, 2)
+    1920.0
+    """
+    return dense * experts / chosen
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
     """An operation against the roofline of a chip; all runs of the operation in a step together.
@@ -131,7 +156,9 @@ class Rating:
     critical_intensity : float or None
         The ridge for this arithmetic [FLOP/B].
     compute_s, memory_s, network_s : Numeric or None
-        The three times [s]; None where the chip has no rate for the arithmetic.
+        The three times [s]; None where the chip has no rate for the arithmetic, memory or link.
+    cost : Cost, optional
+        What one run of a collective costs, and by which algorithm; None where nothing is exchanged.
     """
 
     op: Op
@@ -145,7 +172,8 @@ class Rating:
     critical_intensity: float | None
     compute_s: Numeric | None
     memory_s: Numeric | None
-    network_s: Numeric
+    network_s: Numeric | None
+    cost: Cost | None = None
 
     @property
     def memory_bytes(self) -> Numeric:
@@ -155,33 +183,39 @@ class Rating:
     @property
     def is_rated(self) -> bool:
         """Whether the chip's datasheet says enough to give times."""
-        return self.compute_s is not None and self.memory_s is not None
+        return all(time is not None for time in self._times)
 
     @property
     def lower_s(self) -> Numeric | None:
         """Time with perfect overlap [s]."""
-        if self.compute_s is None or self.memory_s is None:
-            return None
-        return maximum(maximum(self.compute_s, self.memory_s), self.network_s)
+        return largest(self._times)
 
     @property
     def upper_s(self) -> Numeric | None:
         """Time with no overlap [s]."""
-        if self.compute_s is None or self.memory_s is None:
-            return None
-        return self.compute_s + self.memory_s + self.network_s
+        return total(self._times)
 
     @property
     def bound(self) -> Any:
         """What limits it; None where it has no times."""
-        if self.compute_s is None or self.memory_s is None:
-            return None
-        return bound_name(self.compute_s, self.memory_s, self.network_s)
+        return bound_of(self._times)
+
+    @property
+    def missing(self) -> str:
+        """Why there are no times, in words; empty where there are."""
+        if self.compute_s is None:
+            return self.rate.note
+        unknown = "memory bandwidth" if self.memory_s is None else "link bandwidth" if self.network_s is None else ""
+        return f"the {unknown} is not published: nothing can be said" if unknown else ""
+
+    @property
+    def _times(self) -> list[Numeric | None]:
+        return [self.compute_s, self.memory_s, self.network_s]
 
     @property
     def attainable_flops(self) -> Numeric | None:
-        """The rate that the roofline allows at this intensity [FLOP/s]."""
-        if self.critical_intensity is None or self.rate.flops_per_s is None:
+        """The rate that the roofline allows at this intensity [FLOP/s]; None for what is no arithmetic and moves nothing."""
+        if self.critical_intensity is None or self.rate.flops_per_s is None or self.cost is not None:
             return None
         bandwidth = self.rate.flops_per_s / self.critical_intensity
         return attainable(self.intensity, self.rate.flops_per_s, bandwidth)
@@ -190,17 +224,19 @@ class Rating:
 def rate_op(op: Op, chip: Hardware) -> Rating:
     """Rate one operation on one chip.
 
-    An operation without arithmetic that counts (a norm, a look-up) takes no compute time, whatever the chip lacks.
+    An operation without arithmetic that counts (a norm, a look-up, a collective) takes no compute time, whatever the chip lacks.
     """
     rate, bandwidth = chip.rate(op.arithmetic), chip.memory.bandwidth.value
     flops = op.count * op.flops
     weight, activation, kv = op.count * op.weight_bytes, op.count * op.activation_bytes, op.count * op.kv_bytes
     moved = weight + activation + kv
-    idle = not isinstance(flops, np.ndarray) and flops == 0
+    idle = not np.any(flops)
     compute_s: Numeric | None = 0.0 if idle else None
     if not idle and rate.flops_per_s is not None:
         compute_s = compute_time(flops, rate.flops_per_s)
     ridge = critical_intensity(rate.flops_per_s, bandwidth) if rate.flops_per_s and bandwidth else None
+    cost = cost_of(op, chip) if isinstance(op, Collective) else None
+    seconds = cost.seconds if cost else 0.0
     return Rating(
         op=op,
         rate=rate,
@@ -208,16 +244,30 @@ def rate_op(op: Op, chip: Hardware) -> Rating:
         weight_bytes=weight,
         activation_bytes=activation,
         kv_bytes=kv,
-        network_bytes=op.count * op.network_bytes,
+        network_bytes=op.count * cost.sent_bytes if cost else 0,
         intensity=intensity(flops, moved),
         critical_intensity=ridge,
         compute_s=compute_s,
-        memory_s=transfer_time(moved, bandwidth) if bandwidth else None,
-        network_s=0.0,
+        # A collective's own traffic to memory is not counted: it never takes longer than its link.
+        memory_s=0.0 if cost else transfer_time(moved, bandwidth) if bandwidth else None,
+        network_s=None if seconds is None else op.count * seconds,
+        cost=cost,
     )
 
 
-def total(values: list[Numeric | None]) -> Numeric | None:
+def largest(times: Sequence[Numeric | None]) -> Numeric | None:
+    """Return the largest of some times; None where one is not known."""
+    known = [time for time in times if time is not None]
+    return reduce(maximum, known) if len(known) == len(times) else None
+
+
+def bound_of(times: Sequence[Numeric | None]) -> Any:
+    """Return which of the times to compute, on memory and on the network is the largest; None where one is not known."""
+    known = [time for time in times if time is not None]
+    return bound_name(*known) if len(known) == len(times) else None
+
+
+def total(values: Sequence[Numeric | None]) -> Numeric | None:
     """Return the sum; None where a part of it is not known."""
     result: Numeric = 0
     for value in values:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from planner.hardware import Hardware
-from planner.memory import checkpoint_bytes, sequence_bytes, weight_bytes
+from planner.memory import MemoryPlan, checkpoint_bytes
 from planner.model import Model
 from planner.precision import Precision, policy
 from planner.units import gigabytes
@@ -39,23 +41,19 @@ def default_lengths(phase: Phase, context: int | None, new_tokens: int | None) -
     )
 
 
-def warnings(model: Model, hardware: Hardware, step: Step, precision: Precision) -> tuple[str, ...]:
-    """Return what is unusual about a step on one chip, in words. A step is never refused for it."""
+def warnings(model: Model, hardware: Hardware, step: Step, memory: MemoryPlan) -> tuple[str, ...]:
+    """Return what is unusual about a step on a chip, in words. A step is never refused for it."""
     found = list(model_warnings(model))
     limit = model.max_position_embeddings
     tokens = step.context + step.new_tokens
-    if limit is not None and tokens > limit:
+    if limit is not None and np.any(tokens > limit):
         found.append(f"{tokens} tokens are beyond the {limit} that {model.name} was made for")
-    room = hardware.memory.plannable_bytes
-    weights = sum(weight_bytes(model, precision).values())
-    needed = weights + step.batch * sequence_bytes(model, tokens, precision.kv)
-    if room is None:
+    if memory.capacity_bytes is None:
         found.append(f"{hardware.name} has no fixed memory size: what fits cannot be said")
-    elif needed > room:
-        found.append(
-            f"weights and KV cache take {needed / 1e9:.1f} GB, {hardware.name} has {room / 1e9:.1f} GB: "
-            "figures are for a chip with memory enough"
-        )
+    elif not np.all(memory.fits):
+        needed = "weights, KV cache and buffers take " + gigabytes(np.max(memory.total_bytes))
+        wanted = f"; what would fit: {', or '.join(memory.advice)}" if memory.advice else ""
+        found.append(f"{needed}, {hardware.name} has {gigabytes(memory.capacity_bytes)}{wanted}")
     return tuple(found)
 
 

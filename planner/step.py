@@ -10,13 +10,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from planner.decompose import decompose
+import numpy as np
+
 from planner.hardware import Hardware
 from planner.model import Model
 from planner.op import Kind
+from planner.parallel import (
+    Layout,
+    Pipeline,
+    Stage,
+    check_layout,
+    distinct,
+    layout_notes,
+    pipeline,
+    shard_stage,
+    stages,
+)
 from planner.precision import Precision
-from planner.roofline import Rating, bound_name, rate_op, total
-from planner.units import Numeric, maximum
+from planner.roofline import Rating, bound_of, largest, rate_op, total
+from planner.units import Numeric
 from planner.workload import Step
 
 COUNTED = (Kind.MATMUL, Kind.ATTENTION, Kind.INDEXER, Kind.STATE_SPACE)
@@ -29,10 +41,14 @@ class StepRating:
 
     Attributes
     ----------
-    model, hardware, step, precision
+    model, hardware, step, precision, layout
         What was asked.
     ops : tuple of Rating
-        Every operation, in order.
+        Every operation of one chip of the slowest pipeline stage, in order, for all microbatches of the step.
+    stage : Stage
+        That stage.
+    flow : Pipeline
+        How the step passes through the stages.
     """
 
     model: Model
@@ -40,6 +56,9 @@ class StepRating:
     step: Step
     precision: Precision
     ops: tuple[Rating, ...]
+    layout: Layout
+    stage: Stage
+    flow: Pipeline
 
     def flops(self, *kinds: Kind) -> Numeric:
         """Return the FLOPs of some kinds of operation, of all that count where none is named [FLOP]."""
@@ -61,9 +80,14 @@ class StepRating:
         return total([r.memory_s for r in self.ops])
 
     @property
-    def network_s(self) -> Numeric:
+    def network_s(self) -> Numeric | None:
         """Sum of the times on the network [s]."""
-        return _sum(r.network_s for r in self.ops)
+        return total([r.network_s for r in self.ops])
+
+    @property
+    def network_bytes(self) -> Numeric:
+        """Bytes sent to other chips, one direction [B]."""
+        return _sum(r.network_bytes for r in self.ops)
 
     @property
     def lower_s(self) -> Numeric | None:
@@ -78,28 +102,25 @@ class StepRating:
     @property
     def overlap_floor_s(self) -> Numeric | None:
         """The largest of the three sums: the floor that nothing can beat [s]."""
-        if self.compute_s is None or self.memory_s is None:
-            return None
-        return maximum(maximum(self.compute_s, self.memory_s), self.network_s)
+        return largest([self.compute_s, self.memory_s, self.network_s])
 
     @property
     def bound(self) -> Any:
         """Which of the three sums is the largest; None where one is not known."""
-        if self.compute_s is None or self.memory_s is None:
-            return None
-        return bound_name(self.compute_s, self.memory_s, self.network_s)
+        return bound_of([self.compute_s, self.memory_s, self.network_s])
 
     @property
     def tokens_per_s(self) -> Numeric | None:
-        """Tokens that pass the model in a second, at the lower bound: an upper limit [token/s]."""
-        return None if self.lower_s is None else self.step.tokens / self.lower_s
+        """Tokens that pass the replica in a second, at the lower bound and with the pipeline filled: an upper limit [token/s]."""
+        return None if self.lower_s is None else self.step.tokens * (1 - self.flow.bubble) / self.lower_s
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know: formats that fell back, forms that were chosen."""
         fallbacks = [r.rate.note for r in self.ops if r.op.kind in COUNTED and r.rate.note]
         forms = [r.op.note for r in self.ops if r.op.note]
-        return tuple(dict.fromkeys(fallbacks + forms))
+        unknown = [r.missing for r in self.ops if r.network_s is None]
+        return tuple(dict.fromkeys([*fallbacks, *forms, *unknown, *layout_notes(self.model, self.layout)]))
 
 
 def _sum(values: Iterable[Numeric]) -> Numeric:
@@ -109,17 +130,52 @@ def _sum(values: Iterable[Numeric]) -> Numeric:
     return result
 
 
-def rate_step(model: Model, hardware: Hardware, step: Step, precision: Precision) -> StepRating:
-    """Break a step into operations and rate each of them.
+def rate_step(
+    model: Model, hardware: Hardware, step: Step, precision: Precision, layout: Layout | None = None
+) -> StepRating:
+    """Break a step into the operations of one chip and rate each of them.
 
     Parameters
     ----------
     model, hardware : Model, Hardware
         Descriptions.
     step : Step
-        Batch, new tokens and context; numbers or arrays that broadcast against each other.
+        Batch (of the whole replica), new tokens and context; numbers or arrays that broadcast against each other.
     precision : Precision
         The policy.
+    layout : Layout, optional
+        How the replica is laid out over chips; one chip where not given.
+
+    Returns
+    -------
+    StepRating
+        Of the busiest chip of the slowest pipeline stage.
+
+    Raises
+    ------
+    InputError
+        If engines do not run the layout, or the chip's links do not allow it.
     """
-    ops = tuple(rate_op(op, hardware) for op in decompose(model, step, precision))
-    return StepRating(model=model, hardware=hardware, step=step, precision=precision, ops=ops)
+    layout = Layout() if layout is None else layout
+    check_layout(model, hardware, layout, step.phase)
+    flow = pipeline(step, layout)
+    rated = (
+        StepRating(
+            model=model,
+            hardware=hardware,
+            step=step,
+            precision=precision,
+            ops=tuple(rate_op(op, hardware) for op in shard_stage(model, precision, layout, stage, flow)),
+            layout=layout,
+            stage=stage,
+            flow=flow,
+        )
+        for stage in distinct(stages(model, layout.pp))
+    )
+    return max(rated, key=_slowness)
+
+
+def _slowness(result: StepRating) -> tuple[float, float]:
+    """Return what stages are compared by: their time, or their bytes where a time is not known; summed over arrays."""
+    seconds = result.lower_s
+    return (-1.0 if seconds is None else float(np.sum(seconds)), float(np.sum(result.memory_bytes)))

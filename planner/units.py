@@ -35,6 +35,24 @@ def maximum(a: Numeric, b: Numeric) -> Numeric:
     return max(a, b)
 
 
+def gigabytes_per_s(rate_bytes_per_s: float | None) -> str:
+    """Return a bandwidth in words.
+
+    >>> gigabytes_per_s(31.508e9)
+    '31.508 GB/s'
+    """
+    return "an unpublished rate" if rate_bytes_per_s is None else f"{rate_bytes_per_s / 1e9:,.6g} GB/s"
+
+
+def microseconds(time_s: float) -> str:
+    """Return a short time in words.
+
+    >>> microseconds(4.7e-7)
+    '0.47 µs'
+    """
+    return f"{time_s * 1e6:.3g} µs"
+
+
 # For each dimension its base unit, and the spellings of a unit with the factor to the base unit.
 # Bits are written out ("Gbit/s"): "Gb/s" and "GB/s" are too easily mistaken for each other.
 _SPELLINGS: dict[str, dict[str, float]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -74,3 +74,7 @@ class Step:
     def logit_rows(self) -> Numeric:
         """Tokens that pass the LM head."""
         return self.tokens if self.logits == "all" else self.batch
+
+    def with_batch(self, batch: Numeric) -> Step:
+        """Return the same step with another number of sequences."""
+        return replace(self, batch=batch)

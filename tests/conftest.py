@@ -1,1 +1,6 @@
 """Shared test set-up."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from planner.catalogue.folders import entries, find_entry, names
+from planner.catalogue.folders import data_folder, entries, find_entry, names
 from planner.catalogue.reading import read_mapping, validate
+from planner.engine import Engine
 from planner.errors import InputError, nearest
-from planner.hardware import Hardware
+from planner.hardware import Hardware, Latencies
 from planner.model import Checkpoint, Model
 
 CONFIG_NAME = "config.json"
@@ -18,6 +20,9 @@ EXPORTER_NAME = "hf_quant_config.json"
 """Where NVIDIA's ModelOpt writes its quantisation block beside the config."""
 
 GGUF = ".gguf"
+
+ENGINES = "hardware/engines"
+"""Rules of engines lie with the chips that they run on: they say how much of a chip's memory is left."""
 
 MAX_INDEX_BYTES = 64 * 2**20
 """The index of a checkpoint names every tensor: some MB for models with many experts."""
@@ -47,8 +52,8 @@ def _find(name: str, folder: str, noun: str) -> Path:
         raise InputError(f"{name[:80]}: cannot be read: {error.strerror or error}") from None
     if _looks_like_path(name) and path.name not in known:
         raise InputError(f"{name}: no such file")
-    hint = nearest(path.name, known)
-    raise InputError(f"{name}: unknown {noun}, {hint or f'the catalogue is listed by `planner {folder}`'}")
+    listed = f"known are {', '.join(known)}" if folder == ENGINES else f"the catalogue is listed by `planner {folder}`"
+    raise InputError(f"{name}: unknown {noun}, {nearest(path.name, known) or listed}")
 
 
 def _inside(folder: Path) -> Path:
@@ -124,7 +129,26 @@ def load_hardware(name: str) -> Hardware:
 
 
 def _read_hardware(path: Path) -> Hardware:
-    return validate(Hardware, read_mapping(path), str(path))
+    return validate(Hardware, read_mapping(path), str(path)).with_latencies(default_latencies())
+
+
+@cache
+def default_latencies() -> Latencies:
+    """Return the latencies of topologies, for chips whose file has none."""
+    path = data_folder("hardware") / "links" / "latency.yaml"
+    return validate(Latencies, read_mapping(path), str(path))
+
+
+def load_engine(name: str) -> Engine:
+    """Return the memory rules of a serving engine: by its name in the catalogue, or from a YAML file.
+
+    Raises
+    ------
+    InputError
+        If there is no such engine, or its file cannot be used.
+    """
+    path = _find(name, ENGINES, "engine")
+    return validate(Engine, read_mapping(path), str(path))
 
 
 def all_models() -> Iterator[tuple[str, Model]]:

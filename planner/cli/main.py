@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "model": "Count a model's parameters, KV cache and weight bytes.",
     "report": "Write an HTML report of a model on a chip.",
     "models": "List the models of the catalogue.",
+    "topology": "Explain the links between chips, and what each collective costs on them.",
     "import": "Write a model's YAML description from its published files.",
     "schema": "Print the JSON Schema of a YAML format, for editors.",
     "hardware": "List the chips of the catalogue, or show one with its sources.",

@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue, records
-from planner.cli.options import assume_option, hardware_option, output_options, precision_options, step_options
+from planner.cli.options import (
+    LAYOUT_OPTIONS,
+    assume_option,
+    engine_option,
+    hardware_option,
+    layout_options,
+    output_options,
+    precision_options,
+    step_options,
+)
 from planner.cli.output import Result, emit
 from planner.cli.tables import new_table
+from planner.memory import PARTS, MemoryPlan, memory_plan
+from planner.parallel import DEGREES, Layout
 from planner.report import words
 from planner.scenario import choose_precision, default_lengths, warnings
 from planner.step import StepRating, rate_step
@@ -27,8 +38,10 @@ SIDE_BY_SIDE = ("int8", "bf16", "fp32")
 @click.argument("model")
 @hardware_option
 @step_options
+@layout_options
 @assume_option
 @precision_options
+@engine_option
 @output_options
 def command(**options: Any) -> None:
     """Rate every operation of a step against the roofline of a chip.
@@ -50,14 +63,20 @@ def command(**options: Any) -> None:
     )
     kv = options["kv_precision"]
     precision = choose_precision(model, options["precision"], experts=options["moe_precision"], kv=kv)
-    result = rate_step(model, hardware, step, precision)
-    record = records.step_record(result)
+    layout = Layout(**{name: options[name] for name in LAYOUT_OPTIONS})
+    result = rate_step(model, hardware, step, precision, layout)
+    engine = catalogue.load_engine(options["engine"])
+    memory = memory_plan(
+        model, hardware, precision, layout, batch=step.batch, context=context + new_tokens, engine=engine
+    )
+    record = records.step_record(result, memory)
 
     def tables() -> Iterable[RenderableType]:
-        others = [rate_step(model, hardware, step, choose_precision(model, name, kv=kv)) for name in SIDE_BY_SIDE]
-        return _tables(result, others)
+        side_by_side = [choose_precision(model, name, kv=kv) for name in SIDE_BY_SIDE]
+        others = [rate_step(model, hardware, step, precision, layout) for precision in side_by_side]
+        return _tables(result, others, memory)
 
-    notes = (*warnings(model, hardware, step, precision), *result.notes)
+    notes = (*warnings(model, hardware, step, memory), *result.notes)
     emit(
         Result(record=record, rows=record["ops"], tables=tables, notes=notes),
         options["output_format"],
@@ -65,14 +84,10 @@ def command(**options: Any) -> None:
     )
 
 
-def _tables(result: StepRating, others: Sequence[StepRating]) -> Iterable[RenderableType]:
+def _tables(result: StepRating, others: Sequence[StepRating], memory: MemoryPlan) -> Iterable[RenderableType]:
     from rich.text import Text  # noqa: PLC0415 - only for people
 
-    step = result.step
-    yield Text(
-        f"{result.model.name} on {result.hardware.name}, {result.precision.name}\n"
-        f"{step.phase}: batch {step.batch}, {step.new_tokens} new tokens, context {step.context}"
-    )
+    yield Text(_heading(result))
     right = ("runs", "FLOP", "bytes", "FLOP/B", "lower", "share")
     table = new_table("operation", *right, "bound", right=right, first_width=20)
     group = ""
@@ -91,7 +106,37 @@ def _tables(result: StepRating, others: Sequence[StepRating]) -> Iterable[Render
             rating.bound or words.NOTHING,
         )
     yield table
+    yield _memory(memory)
     yield _summary([result, *(other for other in others if other.precision.name != result.precision.name)])
+
+
+def _heading(result: StepRating) -> str:
+    step, layout, stage = result.step, result.layout, result.stage
+    lines = [
+        f"{result.model.name} on {result.hardware.name}, {result.precision.name}",
+        f"{step.phase}: batch {step.batch}, {step.new_tokens} new tokens, context {step.context}",
+    ]
+    if not layout.is_single:
+        degrees = (f"{name} {getattr(layout, name)}" for name in DEGREES if getattr(layout, name) > 1)
+        lines.append(f"one of {layout.chips} chips: {', '.join(degrees)}")
+    if layout.pp > 1:
+        lines.append(
+            f"stage {stage.index + 1} of {layout.pp}, the slowest: {stage.layer_count} layers, "
+            f"{result.flow.microbatches} microbatches, waits {words.percent(result.flow.bubble, 1)} of the time"
+        )
+    return "\n".join(lines)
+
+
+def _memory(plan: MemoryPlan) -> RenderableType:
+    right = ("weights", "KV cache", "activations", "buffers", "reserve", "total", "of")
+    table = new_table("a chip's memory", *right, right=right)
+    sizes = [getattr(plan, name) for name in PARTS] + [plan.total_bytes, plan.capacity_bytes]
+    verdict = {True: "fits", False: "does not fit", None: words.NOTHING}[plan.fits]
+    table.add_row(verdict, *(words.scaled(size, "B") for size in sizes))
+    if plan.max_batch is not None:
+        table.caption = f"at most a batch of {plan.max_batch:,}, or a context of {plan.max_context:,} ({plan.engine})"
+        table.caption_justify = "left"
+    return table
 
 
 def _summary(results: Sequence[StepRating]) -> RenderableType:
@@ -100,7 +145,7 @@ def _summary(results: Sequence[StepRating]) -> RenderableType:
     for result in results:
         table.add_row(
             result.precision.name,
-            words.number(result.ops[-2].critical_intensity),
+            words.number(max(result.ops, key=lambda rating: rating.flops).critical_intensity),
             words.scaled(result.memory_bytes),
             words.duration(result.lower_s),
             words.duration(result.upper_s),

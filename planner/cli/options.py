@@ -89,3 +89,43 @@ def step_options(function: F) -> F:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def engine_option(function: F) -> F:
+    """Add --engine."""
+    return click.option(
+        "--engine",
+        metavar="NAME",
+        default="vllm",
+        show_default=True,
+        help="Whose memory rules say what fits: a name, or a YAML file.",
+    )(function)
+
+
+def layout_options(function: F) -> F:
+    """Add the options that lay a replica out over chips."""
+    options = (
+        click.option("--tp", type=positive, default=1, show_default=True, help="Chips that share every layer."),
+        click.option("--pp", type=positive, default=1, show_default=True, help="Pipeline stages."),
+        click.option("--ep", type=positive, default=1, show_default=True, help="Groups that share routed experts."),
+        click.option(
+            "--attention-dp", type=positive, default=1, show_default=True, help="Ranks with sequences of their own."
+        ),
+        click.option(
+            "--cp", type=positive, default=1, show_default=True, help="Chips that share each sequence of a prefill."
+        ),
+        click.option(
+            "--expert-imbalance",
+            type=click.FloatRange(1, LARGEST),
+            default=1.0,
+            show_default=True,
+            help="Tokens of the busiest expert group over the mean.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+LAYOUT_OPTIONS = ("tp", "pp", "ep", "attention_dp", "cp", "expert_imbalance")
+"""The names of `layout_options`, which are those of a layout's fields."""

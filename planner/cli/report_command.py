@@ -10,9 +10,11 @@ import click
 
 from planner import __version__, catalogue
 from planner.cli.command_line import command_line
-from planner.cli.options import assume_option, hardware_option, precision_options, step_options
+from planner.cli.options import assume_option, engine_option, hardware_option, precision_options, step_options
 from planner.cli.output import write_whole
 from planner.errors import InputError
+from planner.memory import memory_plan
+from planner.parallel import SINGLE_CHIP
 from planner.report.study import Study, study
 from planner.scenario import choose_precision, default_lengths, warnings
 from planner.workload import Phase, Step
@@ -30,6 +32,7 @@ SUFFIXES = (".html", ".svg", ".png")
 @step_options
 @assume_option
 @precision_options
+@engine_option
 @click.option("--date", type=click.DateTime(["%Y-%m-%d"]), help="The date on the report.  [default: today]")
 @click.option("--output", "-o", metavar="FILE", help="Where to write: .html, or .svg or .png for the roofline alone.")
 def command(**options: Any) -> None:
@@ -56,7 +59,16 @@ def command(**options: Any) -> None:
     kv = options["kv_precision"]
     asked = choose_precision(model, first.strip() or None, experts=options["moe_precision"], kv=kv)
     compared = [choose_precision(model, name.strip(), kv=kv) for name in (*others, *SIDE_BY_SIDE)]
-    notes = warnings(model, hardware, step, asked)
+    memory = memory_plan(
+        model,
+        hardware,
+        asked,
+        SINGLE_CHIP,
+        batch=step.batch,
+        context=context + new_tokens,
+        engine=catalogue.load_engine(options["engine"]),
+    )
+    notes = warnings(model, hardware, step, memory)
     for note in notes:
         click.echo(f"note: {note}", err=True)
     write_whole(path, _content(path, study(model, hardware, step, (asked, *compared)), options, notes))

@@ -18,7 +18,8 @@ def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[O
     yield lowering.matmul(tensors["qkv_proj"])
     if block.qk_norm:
         heads = block.num_attention_heads + (0 if block.shared_kv else block.kv_heads)
-        yield lowering.elementwise("qk_norm", heads * block.head_dim, heads * block.head_dim)
+        width = heads * block.head_dim
+        yield lowering.elementwise("qk_norm", width, width, axis=Axis("query_heads", block.num_attention_heads))
     if block.indexer:
         yield from index(block.indexer, tensors, lowering)
     yield _core(block, lowering)
@@ -26,7 +27,7 @@ def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[O
         width = block.num_attention_heads * block.value_dim
         if "gate_proj" in tensors:
             yield lowering.matmul(tensors["gate_proj"])
-        yield lowering.elementwise("output_gate", 2 * width, width)
+        yield lowering.elementwise("output_gate", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
     yield lowering.matmul(tensors["o_proj"])
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import FeedForward, MixtureOfExperts, Tensor
-from planner.op import Op
+from planner.op import Op, WeightedSum
 from planner.units import Numeric
 
 
@@ -16,7 +17,7 @@ def feed_forward(block: FeedForward, lowering: Lowering) -> Iterator[Op]:
     into, down = block.tensors(lowering.hidden_size)
     width, inputs = block.intermediate_size, 2 if block.kind == "gated" else 1
     yield lowering.matmul(into)
-    yield lowering.elementwise("activation", inputs * width, width)
+    yield lowering.elementwise("activation", inputs * width, width, axis=down.inner)
     yield lowering.matmul(down)
 
 
@@ -67,11 +68,22 @@ def mixture_of_experts(block: MixtureOfExperts, lowering: Lowering) -> Iterator[
     if block.latent_size:
         yield lowering.matmul(tensors["latent_in_proj"])
     yield lowering.matmul(tensors[f"experts.{into}"], pairs, touched=touched)
-    yield lowering.elementwise("experts.activation", inputs * width, width, rows=pairs)
-    yield lowering.matmul(tensors["experts.down_proj"], pairs, touched=touched)
-    combined = block.latent_size or hidden
-    sources = block.num_experts_per_tok + bool(block.shared_intermediate_size and not block.latent_size)
-    yield lowering.elementwise("experts.combine", sources * combined, combined)
+    down = tensors["experts.down_proj"]
+    activated = lowering.elementwise("experts.activation", inputs * width, width, rows=pairs)
+    yield replace(activated, axis=down.inner, copies=down.copies)
+    yield lowering.matmul(down, pairs, touched=touched)
+    yield WeightedSum(
+        name="experts.combine",
+        group=lowering.group,
+        layers=lowering.layers,
+        count=lowering.layers,
+        rows=step.tokens,
+        sources=block.num_experts_per_tok,
+        others=int(bool(block.shared_intermediate_size and not block.latent_size)),
+        width=block.latent_size or hidden,
+        experts=down.copies,
+        scheme=lowering.precision.base,
+    )
     if block.latent_size:
         yield lowering.matmul(tensors["latent_out_proj"])
     yield from _shared_experts(block, lowering, tensors)
@@ -85,5 +97,6 @@ def _shared_experts(block: MixtureOfExperts, lowering: Lowering, tensors: dict[s
     if block.shared_gate:
         yield lowering.matmul(tensors["shared_experts.gate"])
     yield lowering.matmul(tensors[f"shared_experts.{into}"])
-    yield lowering.elementwise("shared_experts.activation", inputs * width, width)
-    yield lowering.matmul(tensors["shared_experts.down_proj"])
+    down = tensors["shared_experts.down_proj"]
+    yield lowering.elementwise("shared_experts.activation", inputs * width, width, axis=down.inner)
+    yield lowering.matmul(down)

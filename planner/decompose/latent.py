@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,7 +44,7 @@ def latent_attention(block: LatentAttention, lowering: Lowering) -> Iterator[Op]
     if block.output_gate:
         width = block.num_attention_heads * block.v_head_dim
         yield lowering.matmul(tensors["gate_proj"])
-        yield lowering.elementwise("output_gate", 2 * width, width)
+        yield lowering.elementwise("output_gate", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
     yield lowering.matmul(tensors["o_proj"])
 
 
@@ -81,7 +82,7 @@ def _absorbed_attention(block: LatentAttention, lowering: Lowering, share: Numer
 def _expanded_attention(block: LatentAttention, lowering: Lowering, up: Tensor, share: Numeric) -> Iterator[Op]:
     step = lowering.step
     rows = step.batch * (step.context + step.new_tokens)
-    yield lowering.matmul(up, rows * share, touched=share, note=EXPANDED)
+    yield replace(lowering.matmul(up, rows * share, touched=share, note=EXPANDED), shared_rows=True)
     heads = Axis("query_heads", block.num_attention_heads)
     yield _latent_core(
         block,

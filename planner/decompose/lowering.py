@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.model import Encoder, LayerGroup, Model, Tensor, Vector
-from planner.op import Elementwise, Lookup, Matmul, Op
+from planner.op import SINGLE, Axis, Elementwise, Lookup, Matmul, Op
 from planner.precision import Precision, Role
 from planner.units import Numeric
 from planner.workload import Phase, Step
@@ -71,9 +71,17 @@ class Lowering:
         )
 
     def elementwise(
-        self, name: str, read: int, written: int, *, rows: Numeric | None = None, weights: int = 0
+        self,
+        name: str,
+        read: int,
+        written: int,
+        *,
+        rows: Numeric | None = None,
+        weights: int = 0,
+        axis: Axis = SINGLE,
+        copies: Axis = SINGLE,
     ) -> Elementwise:
-        """Return a pass over activations."""
+        """Return a pass over activations, along `axis` where that can be sharded."""
         return Elementwise(
             name=name,
             group=self.group,
@@ -84,18 +92,25 @@ class Lowering:
             written=written,
             weights=weights,
             scheme=self.precision.base,
+            axis=axis,
+            copies=copies,
         )
 
     def norm(self, name: str) -> Elementwise:
         """Return a norm of the hidden width, fused with the residual add before it."""
         width = self.hidden_size
         weights = width * self.model.norm.parameters_per_element
-        return self.elementwise(name, 2 * width, 2 * width, weights=weights)
+        return self.elementwise(name, 2 * width, 2 * width, weights=weights, axis=Axis("hidden", width))
 
-    def lookup(self, name: str, width: int) -> Lookup:
-        """Return a look-up of a row of a table for each token."""
+    def lookup(self, name: str, width: int, table: Axis = SINGLE) -> Lookup:
+        """Return a look-up of a row of a table for each token; `table` are its rows, where they can be sharded."""
         scheme = self.precision.scheme(Role.EMBEDDING, name)
-        return Lookup(name=name, group=self.group, rows=self.step.tokens, width=width, scheme=scheme)
+        return Lookup(name=name, group=self.group, rows=self.step.tokens, width=width, scheme=scheme, table=table)
+
+    def embed(self) -> Lookup:
+        """Return the look-up of a token's embedding."""
+        (rows,) = self.model.embedding.outer
+        return self.lookup("embed_tokens", self.model.embedding.inner.elements, rows)
 
 
 BlockLowering = Callable[[Any, Lowering], Iterator[Op]]
@@ -119,6 +134,10 @@ def lowers(*kinds: type) -> Callable[[BlockLowering], BlockLowering]:
 def tensors_by_name(tensors: tuple[Tensor | Vector, ...]) -> dict[str, Tensor]:
     """Return the matrices among a block's tensors by name."""
     return {tensor.name: tensor for tensor in tensors if isinstance(tensor, Tensor)}
+
+
+OUTSIDE = "outside layers"
+"""The group of what stands before and after the layers."""
 
 
 def decompose(model: Model, step: Step, precision: Precision) -> tuple[Op, ...]:
@@ -156,12 +175,12 @@ def decompose(model: Model, step: Step, precision: Precision) -> tuple[Op, ...]:
         model=model,
         step=step,
         precision=precision,
-        group="outside layers",
+        group=OUTSIDE,
         layers=1,
         hidden_size=model.hidden_size,
         source=source,
     )
-    ops.append(outside.lookup("embed_tokens", model.embedding.inner.elements))
+    ops.append(outside.embed())
     ops += [outside.lookup(table.name, table.width) for table in model.tables]
     ops += [outside.matmul(projection.tensor) for projection in model.projections]
     for kind in model.layer_kinds:
@@ -169,7 +188,7 @@ def decompose(model: Model, step: Step, precision: Precision) -> tuple[Op, ...]:
             ops += _layer(kind.layer, replace(outside, group=kind.label, layers=kind.count))
     if model.final_norm:
         ops.append(outside.norm("final_norm"))
-    ops.append(outside.matmul(model.lm_head, step.logit_rows))
+    ops.append(replace(outside.matmul(model.lm_head, step.logit_rows), shared_rows=step.logits == "last"))
     return tuple(ops)
 
 
@@ -185,7 +204,7 @@ def _encode(model: Model, encoder: Encoder, step: Step, precision: Precision) ->
         is_encoder=True,
     )
     if not encoder.source_positions:
-        yield outside.lookup("embed_tokens", model.embedding.inner.elements)
+        yield outside.embed()
     for projection in encoder.projections:
         yield outside.matmul(projection.tensor)
     for kind in encoder.layer_kinds:

@@ -117,7 +117,7 @@ class MixtureOfExperts(FeedForwardBlock):
     def tensors(self, hidden_size: int) -> tuple[Tensor | Vector, ...]:
         """See `FeedForwardBlock.tensors`."""
         hidden = Axis("hidden", hidden_size)
-        choices = (Axis("experts", self.num_experts + self.zero_experts),)
+        choices = (Axis("router", self.num_experts + self.zero_experts),)
         return (
             Tensor("router", Role.ROUTER, hidden, choices, bias=self.router_bias),
             *([Vector("router.scales", Role.ROUTER, self.router_parameters)] if self.router_parameters else []),
@@ -134,7 +134,7 @@ class MixtureOfExperts(FeedForwardBlock):
 
     def _routed(self, hidden: Axis) -> tuple[Tensor, Tensor]:
         inner = Axis("expert_latent", self.latent_size) if self.latent_size else hidden
-        ffn, experts = Axis("ffn", self.moe_intermediate_size), Axis("experts", self.num_experts)
+        ffn, experts = Axis("expert_ffn", self.moe_intermediate_size), Axis("experts", self.num_experts)
         bias, used, role = self.expert_bias, self.experts_used, Role.EXPERTS
         into, name = ((ffn, ffn), "gate_up_proj") if self.gated else ((ffn,), "up_proj")
         return (

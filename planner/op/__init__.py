@@ -8,9 +8,10 @@ activation functions (their memory traffic is counted), sampling, and copies tha
 """
 
 from planner.op.attention import Attention
-from planner.op.axis import SINGLE, Axis
+from planner.op.axis import SINGLE, Axis, Divide, portion
 from planner.op.base import Kind, Op
-from planner.op.elementwise import Elementwise, Lookup
+from planner.op.collective import Collective, Group, Operation
+from planner.op.elementwise import Elementwise, Lookup, WeightedSum
 from planner.op.indexer import Index, IndexMatmul
 from planner.op.matmul import Matmul
 from planner.op.recurrence import Convolution, Recurrence, ScanMatmul
@@ -21,18 +22,24 @@ __all__ = [
     "Attention",
     "Axis",
     "ChunkedSpan",
+    "Collective",
     "Convolution",
+    "Divide",
     "Elementwise",
     "FullSpan",
+    "Group",
     "Index",
     "IndexMatmul",
     "Kind",
     "Lookup",
     "Matmul",
     "Op",
+    "Operation",
     "Recurrence",
     "ScanMatmul",
     "SelectedSpan",
     "SlidingSpan",
     "Span",
+    "WeightedSum",
+    "portion",
 ]

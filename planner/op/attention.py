@@ -43,6 +43,7 @@ class Attention(Op):
     """
 
     kind: ClassVar[Kind] = Kind.ATTENTION
+    token_fields: ClassVar[tuple[str, ...]] = ("pairs", "rows", "cache_written")
 
     pairs: Numeric
     rows: Numeric

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from planner.units import Numeric
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +38,18 @@ class Axis:
 
 SINGLE = Axis("single", 1)
 """The axis of what there is one of."""
+
+Divide = Callable[[Axis], Axis]
+"""Turns an axis into the piece of it that one chip holds."""
+
+
+def portion(value: Numeric, part: Numeric, whole: Numeric) -> Numeric:
+    """Return `value` times `part` over `whole`; a whole number stays one where it divides, and nothing changes where nothing is cut.
+
+    >>> portion(6, 2, 3), portion(7, 1, 2)
+    (4, 3.5)
+    """
+    if isinstance(value, int) and isinstance(part, int) and isinstance(whole, int):
+        scaled = value * part
+        return scaled // whole if scaled % whole == 0 else scaled / whole
+    return value * (part / whole)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
+from planner.op.axis import Axis, Divide
 from planner.units import Numeric
 
 
@@ -34,7 +35,7 @@ class Op(ABC):
         The kind of layer it belongs to, in words.
     layers : int
         How many layers it is in (1 for what stands outside the layers).
-    count : int
+    count : Numeric
         How many times it runs in a step. The figures below are for one run.
     note : str
         What a reader of the result should know about it; empty if nothing.
@@ -43,10 +44,12 @@ class Op(ABC):
     name: str
     group: str
     layers: int = 1
-    count: int = 1
+    count: Numeric = 1
     note: str = ""
 
     kind: ClassVar[Kind]
+    token_fields: ClassVar[tuple[str, ...]] = ()
+    """Fields that shrink with the tokens when a sequence is spread over chips."""
 
     @property
     @abstractmethod
@@ -74,11 +77,23 @@ class Op(ABC):
         return 0
 
     @property
-    def network_bytes(self) -> Numeric:
-        """Bytes sent through the link to other chips, one direction [B]."""
-        return 0
-
-    @property
     def memory_bytes(self) -> Numeric:
         """Everything that goes to or comes from the chip's memory [B]."""
         return self.weight_bytes + self.activation_bytes + self.kv_bytes
+
+    def on_chip(self, divide: Divide) -> Self:
+        """Return the part of the operation that one chip runs: each named axis cut to the chip's piece of it."""
+        changes: dict[str, Any] = {}
+        for name, value in self._values():
+            if isinstance(value, Axis):
+                changes[name] = divide(value)
+            elif isinstance(value, tuple) and value and all(isinstance(item, Axis) for item in value):
+                changes[name] = tuple(divide(item) for item in value)
+        return replace(self, **{name: new for name, new in changes.items() if new != getattr(self, name)})
+
+    def with_tokens(self, share: Numeric) -> Self:
+        """Return the operation on a share of its tokens."""
+        return replace(self, **{name: getattr(self, name) * share for name in self.token_fields})
+
+    def _values(self) -> list[tuple[str, Any]]:
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]

@@ -38,6 +38,7 @@ class Index(Op):
     """
 
     kind: ClassVar[Kind] = Kind.INDEXER
+    token_fields: ClassVar[tuple[str, ...]] = ("pairs", "rows", "keys_written")
 
     pairs: Numeric
     rows: Numeric

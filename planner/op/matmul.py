@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
-from planner.op.axis import SINGLE, Axis
+from planner.op.axis import SINGLE, Axis, Divide, portion
 from planner.op.base import Kind, Op
 from planner.precision import Scheme
 from planner.units import Numeric
@@ -29,6 +29,8 @@ class Matmul(Op):
         Weight matrices of this shape: experts, or heads with a matrix each.
     touched : Numeric, optional
         How many of them are read in a step; all where not given.
+    shared_rows : bool
+        Every chip that shares a sequence runs all rows: those of cached positions, or of last tokens.
 
     Notes
     -----
@@ -37,6 +39,7 @@ class Matmul(Op):
     """
 
     kind: ClassVar[Kind] = Kind.MATMUL
+    token_fields: ClassVar[tuple[str, ...]] = ("rows",)
 
     rows: Numeric
     inner: Axis
@@ -44,6 +47,7 @@ class Matmul(Op):
     scheme: Scheme
     copies: Axis = SINGLE
     touched: Numeric | None = None
+    shared_rows: bool = False
 
     @property
     def outer_elements(self) -> int:
@@ -72,3 +76,25 @@ class Matmul(Op):
         row = self.inner.elements * self.scheme.activations.bytes_per_element
         row += self.outer_elements * self.scheme.output.bytes_per_element
         return row * self.rows
+
+    @property
+    def result_bytes(self) -> Numeric:
+        """Bytes of the result [B]."""
+        return self.outer_elements * self.scheme.output.bytes_per_element * self.rows
+
+    def on_chip(self, divide: Divide) -> Self:
+        """See `Op.on_chip`. Rows go with the copies that they are multiplied by."""
+        copies = divide(self.copies)
+        part, whole = copies.size, self.copies.size
+        return replace(
+            self,
+            rows=portion(self.rows, part, whole),
+            touched=None if self.touched is None else portion(self.touched, part, whole),
+            inner=divide(self.inner),
+            outer=tuple(divide(axis) for axis in self.outer),
+            copies=copies,
+        )
+
+    def with_tokens(self, share: Numeric) -> Self:
+        """See `Op.with_tokens`."""
+        return self if self.shared_rows else replace(self, rows=self.rows * share)

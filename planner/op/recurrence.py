@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
-from planner.op.axis import Axis
+from planner.op.axis import Axis, Divide, portion
 from planner.op.base import Kind, Op
 from planner.op.matmul import Matmul
 from planner.precision import Scheme
@@ -26,7 +26,7 @@ class Recurrence(Op):
         Heads or channels, and the elements of the state of each.
     element_flops : int
         FLOPs of one token for each element of the state.
-    row_width : int
+    row_width : Numeric
         Elements of activations read and written for one token.
     state_format : Format
         How the state is kept.
@@ -41,12 +41,13 @@ class Recurrence(Op):
     """
 
     kind: ClassVar[Kind] = Kind.STATE_SPACE
+    token_fields: ClassVar[tuple[str, ...]] = ("rows",)
 
     rows: Numeric
     sequences: Numeric
     state: Axis
     element_flops: int
-    row_width: int
+    row_width: Numeric
     state_format: Format
     scheme: Scheme
 
@@ -69,6 +70,11 @@ class Recurrence(Op):
     def kv_bytes(self) -> Numeric:
         """See `Op.kv_bytes`."""
         return 2 * self.state.elements * self.state_format.bytes_per_element * self.sequences
+
+    def on_chip(self, divide: Divide) -> Self:
+        """See `Op.on_chip`. What is read and written for a token goes with the heads or channels."""
+        state = divide(self.state)
+        return replace(self, state=state, row_width=portion(self.row_width, state.size, self.state.size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +100,7 @@ class Convolution(Op):
     """
 
     kind: ClassVar[Kind] = Kind.STATE_SPACE
+    token_fields: ClassVar[tuple[str, ...]] = ("rows",)
 
     rows: Numeric
     sequences: Numeric

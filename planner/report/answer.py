@@ -133,7 +133,7 @@ def _reach(study: Study) -> str:
 def _why_never(choice: Choice) -> str:
     """Name the operation that keeps the step from becoming compute-bound: the one whose excess of memory time is the largest."""
     worst = max(choice.limit.ops, key=lambda r: float(r.lower_s or 0.0) - float(r.compute_s or 0.0))
-    if float(worst.network_s) >= float(worst.memory_s or 0.0):
+    if float(worst.network_s or 0.0) >= float(worst.memory_s or 0.0):
         return f"{worst.op.name} waits for the links between chips"
     if not float(worst.flops):
         return f"{worst.op.name} moves more data than the rest computes"

@@ -195,9 +195,10 @@ def times(study: Study) -> pd.DataFrame:
     rows: list[Row] = []
     for choice in study.choices:
         sweep = choice.sweep
-        if sweep.compute_s is None or sweep.memory_s is None or sweep.lower_s is None or sweep.upper_s is None:
+        if sweep.lower_s is None or sweep.upper_s is None:
             continue
-        parts = dict(zip(BOUNDS, (sweep.compute_s, sweep.memory_s, sweep.network_s), strict=True))
+        times = (sweep.compute_s, sweep.memory_s, sweep.network_s)
+        parts = {name: time for name, time in zip(BOUNDS, times, strict=True) if time is not None}
         shown = {name: value for name, value in parts.items() if np.any(np.greater(value, 0))}
         for index, batch in enumerate(study.batches):
             common = {

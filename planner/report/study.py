@@ -38,7 +38,7 @@ LEAST_SHOWN = 64
 OpKey: TypeAlias = tuple[str, str]
 """Group and name of an operation."""
 
-Times: TypeAlias = "tuple[Numeric | None, Numeric | None, Numeric]"
+Times: TypeAlias = "tuple[Numeric | None, Numeric | None, Numeric | None]"
 """Seconds to compute, on memory and on the network."""
 
 
@@ -213,7 +213,7 @@ def first_compute_bound(times: Times, batches: NDArray[np.int64]) -> Threshold:
         Every batch from 1 on, and last one that stands for the limit.
     """
     compute_s, memory_s, network_s = times
-    if compute_s is None or memory_s is None:
+    if compute_s is None or memory_s is None or network_s is None:
         return Threshold(is_known=False)
     others = np.maximum(memory_s, network_s)
     is_bound = np.broadcast_to(np.greater_equal(compute_s, others), batches.shape)

@@ -111,7 +111,7 @@ def details(study: Study) -> list[Table]:
             "name": choice.name,
             "formats": _formats(choice),
             "groups": _grouped([(r.op, _detail(r, choice)) for r in choice.point.ops]),
-            "has_network": bool(np.any(np.greater(choice.point.network_s, 0))),
+            "has_network": bool(np.any(np.greater(choice.point.network_s or 0.0, 0))),
             "notes": list(choice.point.notes),
         }
         for choice in study.choices
@@ -203,7 +203,7 @@ def figures(study: Study) -> list[Table]:
     """Return every figure of the chip that a number in the report rests on, with its source."""
     used = {f"peak.{r.rate.used}" for c in study.choices for r in c.point.ops if np.any(np.greater(r.flops, 0))}
     used |= {"memory.bandwidth", "memory.usable" if study.hardware.memory.usable else "memory.capacity"}
-    linked = any(np.any(np.greater(choice.point.network_s, 0)) for choice in study.choices)
+    linked = any(np.any(np.greater(choice.point.network_s or 0.0, 0)) for choice in study.choices)
     return [
         _figure(path, figure)
         for path, figure in study.hardware.figures()

@@ -74,6 +74,7 @@ _FIGURE_UNITS = {
     "bandwidth": "B/s",
     "one_way": "B/s",
     "one_way_pair": "B/s",
+    "latency": "s",
     "tdp": "W",
     "hourly": "USD/h",
     "list": "USD",
@@ -92,7 +93,7 @@ def figure(path: str, value: Any) -> str:
     unit = _FIGURE_UNITS.get(parts[0]) or _FIGURE_UNITS[parts[-1]]
     if unit in ("W", "USD/h", "USD") and value is not None:
         return f"{value:,.10g} {unit}"
-    return scaled(value, unit)
+    return duration(value) if unit == "s" else scaled(value, unit)
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:

@@ -12,7 +12,7 @@ from planner.roofline import Rating
 from planner.solve.crossing import LARGEST_BATCH, Floats, roots, smallest_batch
 from planner.solve.question import Question
 from planner.step import COUNTED, StepRating
-from planner.units import Numeric
+from planner.units import Numeric, maximum
 
 ANY_BATCH = "compute-bound at any batch"
 LARGEST_CONTEXT = 10**9
@@ -150,9 +150,9 @@ def step_excess(result: StepRating) -> float:
 
 
 def _spare(result: StepRating) -> Numeric:
-    if result.compute_s is None or result.memory_s is None:
+    if result.compute_s is None or result.memory_s is None or result.network_s is None:
         return math.nan
-    return result.compute_s - np.maximum(result.memory_s, result.network_s)
+    return result.compute_s - maximum(result.memory_s, result.network_s)
 
 
 def solve_step(question: Question) -> StepAnswer:

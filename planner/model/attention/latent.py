@@ -167,8 +167,8 @@ class CompressedAttention(AttentionBlock):
         """See `AttentionBlock.tensors`."""
         hidden, q_rank = Axis("hidden", hidden_size), Axis("q_rank", self.q_lora_rank)
         n, h, role = self.num_attention_heads, self.head_dim, Role.ATTENTION
-        each, groups = Axis("query_heads", n // self.o_groups, h), Axis("o_groups", self.o_groups)
-        low = Axis("o_rank", self.o_groups, self.o_lora_rank)
+        each, groups = Axis("group_heads", n // self.o_groups, h), Axis("o_groups", self.o_groups)
+        low = Axis("o_groups", self.o_groups, self.o_lora_rank)
         tensors: list[Tensor | Vector] = [
             Vector("sinks", Role.NORM, n),
             Tensor("q_a_proj", role, hidden, (q_rank,)),

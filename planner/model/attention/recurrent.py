@@ -185,7 +185,7 @@ class Mamba(RecurrentBlock):
         """See `AttentionBlock.tensors`."""
         hidden, role, n = Axis("hidden", hidden_size), Role.ATTENTION, self.inner_size
         channels, rank = Axis("channels", n), Axis("time_step_rank", self.time_step_rank)
-        heads, each = Axis("mamba_heads", self.num_heads), Axis("channels", n // self.num_heads)
+        heads, each = Axis("channel_groups", self.num_heads), Axis("channels", n // self.num_heads)
         selective = (rank, Axis("state", 2 * self.state_size))
         norms = self.time_step_rank + 2 * self.state_size if self.inner_norms else 0
         return (

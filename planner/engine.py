@@ -1,0 +1,40 @@
+"""How a serving engine shares out a chip's memory: rules that are data, because engines and their versions differ."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from planner.hardware import Size
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
+
+
+class Setting(_Part):
+    """One default of an engine, with its source."""
+
+    value: Annotated[float, Field(gt=0)]
+    """The number."""
+    source: Annotated[str, Field(min_length=1)]
+    """Where it is written down."""
+    verified: bool = True
+    """False for a figure recalled from its document and not read again."""
+
+
+class Engine(_Part):
+    """Memory rules of a serving engine."""
+
+    name: Annotated[str, Field(min_length=1)]
+    memory_fraction: Setting
+    """Share of the memory that it uses; the rest stays free."""
+    fraction_of: Literal["total", "free"]
+    """Of all memory, or of what is free beside weights and buffers."""
+    page_tokens: Setting
+    """Tokens of a page of the KV cache."""
+    batched_tokens: Setting
+    """Tokens of a step at most: prompts are cut into chunks of this size."""
+    runtime: Size
+    """What the driver and libraries take of a chip's memory."""
