@@ -1,13 +1,17 @@
 """Every architecture against the transformers library's own class, at its defaults and at odd sizes (see data/README.md)."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from planner.errors import CatalogueError
 from planner.importers.huggingface import read_config
 from planner.importers.huggingface.families import FAMILIES
+from planner.model import Model
 from planner.op import FullSpan
 
 DATA = Path(__file__).parent / "data" / "model_classes.jsonl"
@@ -29,6 +33,12 @@ DIFFERENT = {
         "hub-hub",
     ): "the class doubles the KV heads of layers with a window instead of heeding swa_num_key_value_heads",
     ("glmasr", "small-c"): "as mimo_v2_flash small-c",
+    ("laguna", "small-b"): "as mimo_v2_flash small-c",
+    ("ernie4_5_vl_moe", "small-a"): "as mimo_v2_flash small-c",
+    ("muse_spark", "small-*"): "as mimo_v2_flash small-c",
+    ("granite_docling", "small-*"): "as glm4_moe",
+    ("doge", "small-b"): "its experts of single neurons are not read",
+    ("fsmt", "small-b"): "the two vocabularies are never tied in released files",
     ("voxtral", "small-c"): "as mimo_v2_flash small-c",
     ("nllb-moe", "*"): "128 experts were taken for 129 in the share that is active",
     ("qwen2_5_omni", "*"): "the LM head was taken for a part of another tower",
@@ -41,7 +51,7 @@ DIFFERENT = {
 CACHE_ONLY = {"falcon", "deepseek_v4"}
 
 
-def reason(record):
+def reason(record: dict[str, Any]) -> str | None:
     kind, variant = record["model_type"], record["variant"]
     return next(
         (
@@ -53,7 +63,7 @@ def reason(record):
     )
 
 
-def read(record):
+def read(record: dict[str, Any]) -> Model:
     return read_config(record["config"], name="test", where=record["model_type"])
 
 
@@ -61,12 +71,12 @@ COUNTED = [r for r in RECORDS if reason(r) is None or r["model_type"] in CACHE_O
 CACHED = [r for r in COUNTED if "cache" in r and reason(r) is None]
 
 
-def named(records):
+def named(records: list[dict[str, Any]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("record", records, ids=[f"{r['model_type']}-{r['variant']}" for r in records])
 
 
 @named(COUNTED)
-def test_parameters_are_exact(record):
+def test_parameters_are_exact(record: dict[str, Any]) -> None:
     model = read(record)
     assert model.parameters == record["parameters"]
     assert model.active_parameters == record["active_parameters"]
@@ -75,7 +85,7 @@ def test_parameters_are_exact(record):
 
 
 @named(CACHED)
-def test_cache_grows_by_the_same_elements(record):
+def test_cache_grows_by_the_same_elements(record: dict[str, Any]) -> None:
     model = read(record)
     caches = [
         (kind.count, block.cache)
@@ -87,15 +97,15 @@ def test_cache_grows_by_the_same_elements(record):
     assert growing == record["cache"]["growing_elements_per_token"]
 
 
-def test_reasons_still_stand():
+def test_reasons_still_stand() -> None:
     """An exception whose count has become equal is to be taken out."""
-    for (kind, _), _ in DIFFERENT.items():
+    for kind, _ in DIFFERENT:
         if kind not in CACHE_ONLY:
             wrong = [r for r in RECORDS if r["model_type"] == kind and reason(r) and not _is_equal(r)]
             assert wrong, kind
 
 
-def _is_equal(record):
+def _is_equal(record: dict[str, Any]) -> bool:
     try:
         model = read(record)
     except CatalogueError:
@@ -103,5 +113,5 @@ def _is_equal(record):
     return (model.parameters, model.active_parameters) == (record["parameters"], record["active_parameters"])
 
 
-def test_most_architectures_are_covered():
+def test_most_architectures_are_covered() -> None:
     assert len({r["model_type"] for r in RECORDS} & set(FAMILIES)) > 200

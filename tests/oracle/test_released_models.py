@@ -1,13 +1,17 @@
 """Parameters, cache bytes and FLOPs of released models, against those measured on the model classes (see data/README.md)."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from planner.decompose import decompose
 from planner.importers.huggingface import read_config
 from planner.memory import cache_bytes
+from planner.model import Model
 from planner.op import Kind
 from planner.scenario import choose_precision
 from planner.units import FORMATS
@@ -36,13 +40,12 @@ DIFFERENT = {
 MODELS = pytest.mark.parametrize("record", RECORDS, ids=[record["model"] for record in RECORDS])
 
 
-def read(record):
+def read(record: dict[str, Any]) -> Model:
     data = json.loads((DATA / "configs" / record["config"]).read_text())
-    data.pop("quantization_config", None)
     return read_config(data, name=record["model"], where=record["config"])
 
 
-def counts(model):
+def counts(model: Model) -> dict[str, float]:
     cache = cache_bytes(model, FORMATS["bf16"])
     return {
         "parameters": model.parameters,
@@ -56,14 +59,14 @@ def counts(model):
 
 
 @MODELS
-def test_counts_are_exact(record):
+def test_counts_are_exact(record: dict[str, Any]) -> None:
     found = counts(read(record))
     expected = {key: record[key] for key in found if key in record and (record["model"], key) not in DIFFERENT}
     assert {key: found[key] for key in expected} == expected
 
 
 @MODELS
-def test_flops_are_within_a_thousandth(record):
+def test_flops_are_within_a_thousandth(record: dict[str, Any]) -> None:
     if (record["model"], "flops") in DIFFERENT:
         pytest.skip(DIFFERENT[record["model"], "flops"])
     model = read(record)
@@ -82,7 +85,7 @@ def test_flops_are_within_a_thousandth(record):
         assert flops == pytest.approx(case["flops"], rel=1e-3)
 
 
-def test_differences_are_still_differences():
+def test_differences_are_still_differences() -> None:
     """An exception that has become equal is to be taken out."""
     by_name = {record["model"]: record for record in RECORDS}
     for model, key in DIFFERENT:
@@ -91,5 +94,5 @@ def test_differences_are_still_differences():
 
 
 @MODELS
-def test_released_files_leave_nothing_unread(record):
+def test_released_files_leave_nothing_unread(record: dict[str, Any]) -> None:
     assert [note for note in read(record).notes if note.startswith("not read")] == []

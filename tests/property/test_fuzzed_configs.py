@@ -3,12 +3,16 @@
 `FUZZ_EXAMPLES=20000 pytest tests/property/test_fuzzed_configs.py` runs as many cases.
 """
 
+from __future__ import annotations
+
 import copy
 import json
 import math
 import os
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -41,7 +45,7 @@ ODD_VALUES = st.one_of(
 )
 
 
-def paths(data, prefix=()):
+def paths(data: dict[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     for key, value in data.items():
         yield (*prefix, key)
         if isinstance(value, dict):
@@ -49,7 +53,7 @@ def paths(data, prefix=()):
 
 
 @st.composite
-def damaged(draw):
+def damaged(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
     data = copy.deepcopy(draw(st.sampled_from(SEEDS)))
     for _ in range(draw(st.integers(1, 4))):
         places = sorted(paths(data), key=repr)
@@ -77,14 +81,14 @@ def damaged(draw):
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large],
 )
-def test_damaged_configs_give_a_model_or_one_error(data):
+def test_damaged_configs_give_a_model_or_one_error(data: dict[str, Any]) -> None:
     began = time.perf_counter()
     try:
         model = read_config(data, name="fuzz", where="config.json")
     except PlannerError as error:
-        assert str(error).startswith("config.json: ")
-        assert len(str(error)) < 20_000
-        model = None
+        model, message = None, str(error)
+        assert message.startswith("config.json: ")
+        assert len(message) < 20_000
     else:
         assert model.parameters > 0
         assert 0 < model.active_parameters <= model.parameters

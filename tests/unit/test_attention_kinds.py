@@ -1,16 +1,22 @@
 """Every kind of attention, and of what stands in its place: weights, cache and operations, worked out by hand."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
 from planner.decompose import decompose
 from planner.memory import cache_bytes, sequence_bytes
 from planner.model import (
+    AttentionBlock,
     CompressedAttention,
     CrossAttention,
     DeltaAttention,
     Encoder,
     FeedForward,
+    FeedForwardBlock,
     GatedRecurrence,
     Indexer,
     LatentAttention,
@@ -34,16 +40,16 @@ HIDDEN = 8
 BF16 = FORMATS["bf16"]
 
 
-def parameters(block, hidden=HIDDEN):
+def parameters(block: AttentionBlock | FeedForwardBlock, hidden: int = HIDDEN) -> int:
     return sum(tensor.parameters for tensor in block.tensors(hidden))
 
 
-def softmax(**fields):
+def softmax(**fields: Any) -> SoftmaxAttention:
     shape = {"kind": "gqa", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 3}
     return SoftmaxAttention(**shape | fields)
 
 
-def model(*blocks, hidden=HIDDEN, encoder=None, **group):
+def model(*blocks: AttentionBlock, hidden: int = HIDDEN, encoder: Encoder | None = None, **group: Any) -> Model:
     layer = LayerGroup(attention=blocks if len(blocks) > 1 else blocks[0], norms=0, **group)
     return Model(
         name="test",
@@ -56,7 +62,7 @@ def model(*blocks, hidden=HIDDEN, encoder=None, **group):
     )
 
 
-def flops(built, kind, **step):
+def flops(built: Model, kind: Kind, **step: Any) -> float:
     ops = decompose(built, Step(**{"phase": Phase.DECODE, "context": 9, **step}), policy("bf16"))
     inside = [op for op in ops if op.name != "lm_head"]
     return sum(op.count * op.flops for op in inside if op.kind is kind)
@@ -90,11 +96,11 @@ def flops(built, kind, **step):
         ({"indexer": Indexer(num_heads=2, head_dim=5), "index_topk": 4}, 288 + 80 + 40 + 16 + 10),
     ],
 )
-def test_softmax_weights(fields, expected):
+def test_softmax_weights(fields: dict[str, Any], expected: int) -> None:
     assert parameters(softmax(**fields)) == expected
 
 
-def test_softmax_cache():
+def test_softmax_cache() -> None:
     assert softmax().cache.width == 2 * (3 + 3)
     assert softmax(v_head_dim=5).cache.width == 2 * (3 + 5)
     assert softmax(shared_kv=True).cache.width == 0
@@ -110,25 +116,25 @@ def test_softmax_cache():
     ("fields", "positions"),
     [({}, 10), ({"sliding_window": 4}, 4), ({"attention_chunk_size": 4}, 2), ({"index_topk": 6}, 6)],
 )
-def test_softmax_core_flops(fields, positions):
+def test_softmax_core_flops(fields: dict[str, Any], positions: int) -> None:
     """A token after 9 others: two FLOPs for each of 4 heads, 3 + 3 elements and the positions that it sees."""
     assert flops(model(softmax(**fields)), Kind.ATTENTION) == 2 * 4 * 6 * positions
 
 
-def test_sparse_attention_scores_every_position_and_attends_to_some():
+def test_sparse_attention_scores_every_position_and_attends_to_some() -> None:
     built = model(softmax(indexer=Indexer(num_heads=2, head_dim=5), index_topk=6))
     # Scores of 2 heads of 5 elements at 10 positions; projections of 8 x (2 x 5 + 5 + 2).
     assert flops(built, Kind.INDEXER) == 2 * 10 * 10 + 2 * 8 * 17
     assert flops(built, Kind.ATTENTION) == 2 * 4 * 6 * 6
 
 
-def test_a_layer_that_shares_keys_and_values_reads_them_all_the_same():
+def test_a_layer_that_shares_keys_and_values_reads_them_all_the_same() -> None:
     ops = decompose(model(softmax(shared_kv=True)), Step(phase=Phase.DECODE, context=9), policy("bf16"))
     (core,) = [op for op in ops if op.kind is Kind.ATTENTION]
     assert core.kv_bytes == 10 * 12 * 2
 
 
-def test_indexer_needs_a_number_of_positions():
+def test_indexer_needs_a_number_of_positions() -> None:
     with pytest.raises(ValidationError, match="index_topk"):
         softmax(indexer=Indexer(num_heads=2, head_dim=5))
 
@@ -136,7 +142,7 @@ def test_indexer_needs_a_number_of_positions():
 # ---- latent attention ------------------------------------------------------------------------------------------------
 
 
-def latent(**fields):
+def latent(**fields: Any) -> LatentAttention:
     shape = {"num_attention_heads": 2, "kv_lora_rank": 4, "qk_nope_head_dim": 3, "qk_rope_head_dim": 1, "v_head_dim": 5}
     return LatentAttention(kind="mla", **shape | fields)
 
@@ -159,16 +165,16 @@ def latent(**fields):
         ),
     ],
 )
-def test_latent_weights(fields, expected):
+def test_latent_weights(fields: dict[str, Any], expected: int) -> None:
     assert parameters(latent(**fields)) == expected
 
 
-def test_latent_cache_is_one_vector_whatever_the_heads():
+def test_latent_cache_is_one_vector_whatever_the_heads() -> None:
     assert latent().cache.width == latent(num_attention_heads=64).cache.width == 5
     assert latent(indexer=Indexer(num_heads=2, head_dim=3), index_topk=4).cache.index_width == 3
 
 
-def test_latent_core_absorbed_and_expanded():
+def test_latent_core_absorbed_and_expanded() -> None:
     # Absorbed: 2 heads attend to 10 compressed vectors of 4 + 1 elements, and sum 4 of them.
     assert flops(model(latent()), Kind.ATTENTION, mla="absorbed") == 2 * 2 * 10 * (5 + 4)
     assert flops(model(latent()), Kind.ATTENTION, mla="expanded") == 2 * 2 * 10 * (4 + 5)
@@ -176,7 +182,7 @@ def test_latent_core_absorbed_and_expanded():
     assert flops(model(sparse), Kind.ATTENTION, mla="absorbed") == 2 * 2 * 6 * (5 + 4)
 
 
-def test_compressed_attention():
+def test_compressed_attention() -> None:
     block = CompressedAttention(
         kind="compressed",
         num_attention_heads=4,
@@ -201,7 +207,7 @@ def test_compressed_attention():
     assert flops(model(block), Kind.ATTENTION) == pytest.approx(2 * 4 * 12 * (4 + 3))
 
 
-def test_cross_attention():
+def test_cross_attention() -> None:
     block = CrossAttention(kind="cross", num_attention_heads=2, head_dim=4, qkv_bias=True, output_bias=True)
     assert parameters(block) == 4 * 64 + 4 * 8
     assert block.cache.source_width == 2 * 8
@@ -219,26 +225,26 @@ def test_cross_attention():
 # ---- recurrent kinds -------------------------------------------------------------------------------------------------
 
 
-def test_lightning_attention():
+def test_lightning_attention() -> None:
     block = LightningAttention(kind="lightning", num_attention_heads=2, head_dim=3)
     assert parameters(block) == 8 * 4 * 6 + 6 + 6 * 8
     assert block.cache.state_bytes == 2 * 3 * 3 * 2
     assert flops(model(block), Kind.STATE_SPACE) == 5 * 18
 
 
-def delta(**fields):
+def delta(**fields: Any) -> DeltaAttention:
     shape = {"num_key_heads": 1, "num_value_heads": 2, "key_head_dim": 3, "value_head_dim": 4, "conv_kernel": 2}
     return DeltaAttention(**{"kind": "gated_delta", **shape, **fields})
 
 
-def test_gated_delta():
+def test_gated_delta() -> None:
     # Into: queries 3, keys 3, values 8, gate 8, decay and step 2 each. Convolution of 14 channels over 2 tokens.
     assert parameters(delta()) == 8 * 26 + 28 + (2 + 2) + 4 + 8 * 8
     assert delta().cache.state_bytes == (2 * 12 + 14 * 2) * 2
     assert flops(model(delta()), Kind.STATE_SPACE) == 7 * 24 + 2 * 2 * 14
 
 
-def test_kimi_delta():
+def test_kimi_delta() -> None:
     block = delta(kind="kda", num_key_heads=2, decay_rank=5, gate_rank=5)
     # Into: queries 6, keys 6, values 8, step 2. Decay of each key channel by way of 5, gate by way of 5.
     low_rank = 2 * 8 * 5 + 5 * 6 + 5 * 8
@@ -246,7 +252,7 @@ def test_kimi_delta():
     assert parameters(delta(kind="kda", num_key_heads=2)) == 8 * (22 + 6 + 8) + 40 + 8 + 4 + 64
 
 
-def test_mamba():
+def test_mamba() -> None:
     block = Mamba(kind="mamba", inner_size=16, state_size=3, time_step_rank=2, conv_kernel=4)
     # in 8x32, conv 16x4+16, x 16x(2+6), dt 2x16+16, A and D 16x4, out 16x8
     assert parameters(block) == 256 + 80 + 128 + 48 + 64 + 128
@@ -257,14 +263,14 @@ def test_mamba():
     assert flops(model(block), Kind.MATMUL) == 2 * (256 + 128 + 128)
 
 
-def test_mamba_with_heads_has_the_same_weights_and_more_of_the_scan():
+def test_mamba_with_heads_has_the_same_weights_and_more_of_the_scan() -> None:
     shape = {"kind": "mamba", "inner_size": 16, "state_size": 3, "time_step_rank": 2, "conv_kernel": 4}
     one, two = Mamba(**shape), Mamba(**shape, num_heads=2)
     assert parameters(two) == parameters(one)
     assert flops(model(two), Kind.MATMUL) == flops(model(one), Kind.MATMUL) - 2 * 128
 
 
-def test_mamba_2():
+def test_mamba_2() -> None:
     block = Mamba2(kind="mamba2", num_heads=4, head_dim=3, n_groups=2, state_size=5, conv_kernel=4)
     # in 8 x (12 + 12 + 20 + 4), conv of 12 + 20 channels with bias, A, D and step bias, norm 12, out 12x8
     assert parameters(block) == 8 * 48 + 32 * 5 + 12 + 12 + 96
@@ -275,28 +281,28 @@ def test_mamba_2():
     assert parameters(block.model_copy(update={"gated_norm": False})) == parameters(block) - 12
 
 
-def test_short_convolution():
+def test_short_convolution() -> None:
     block = ShortConvolution(kind="short_conv", channels=8, conv_kernel=3)
     assert parameters(block) == 8 * 24 + 24 + 64
     assert block.cache.state_bytes == 8 * 3 * 2
     assert flops(model(block), Kind.STATE_SPACE) == 2 * 3 * 8
 
 
-def test_gated_recurrence():
+def test_gated_recurrence() -> None:
     block = GatedRecurrence(kind="rg_lru", lru_width=6, num_heads=2, conv_kernel=4)
     # two projections in with biases, conv with bias, one parameter a channel, 2 x 2 gates of 3x3 with biases, out with bias
     assert parameters(block) == 2 * (48 + 6) + 30 + 6 + 2 * (2 * 9 + 6) + 48 + 8
     assert block.cache.state_bytes == (6 + 6 * 4) * 2
 
 
-def test_matrix_lstm():
+def test_matrix_lstm() -> None:
     block = MatrixLstm(kind="mlstm", num_heads=2, qk_head_dim=3, v_head_dim=4)
     # q and k 6 each, v and output gate 8 each, two gates a head with biases, norm 8, out 8x8
     assert parameters(block) == 8 * 28 + 8 * 4 + 4 + 8 + 64
     assert block.cache.state_bytes == 2 * (3 * 4 + 3 + 1) * 2
 
 
-def test_rwkv():
+def test_rwkv() -> None:
     block = Rwkv(kind="rwkv", hidden_size=8, attention_size=6)
     assert parameters(block) == 3 * 48 + 3 * 8 + 2 * 6 + 48
     assert block.cache.state_bytes == (3 * 6 + 2 * 8) * 2
@@ -305,14 +311,14 @@ def test_rwkv():
 # ---- layers of several blocks ----------------------------------------------------------------------------------------
 
 
-def test_parallel_mixers_add_up():
+def test_parallel_mixers_add_up() -> None:
     both = model(softmax(), LightningAttention(kind="lightning", num_attention_heads=2, head_dim=3))
     assert both.parameters == 10 * HIDDEN + 288 + 246
     assert cache_bytes(both, BF16).per_token == 24
     assert cache_bytes(both, BF16).state == 36
 
 
-def test_shared_weights_are_stored_once_and_run_each_time():
+def test_shared_weights_are_stored_once_and_run_each_time() -> None:
     first = LayerGroup(attention=softmax(), norms=0)
     again = LayerGroup(repeat=3, attention=softmax(shared_weights=True), norms=0)
     built = model(softmax()).model_copy(update={"layers": (first, again)})
@@ -323,7 +329,7 @@ def test_shared_weights_are_stored_once_and_run_each_time():
     assert cache_bytes(built, BF16).per_token == 4 * 24
 
 
-def test_layers_that_need_an_image_are_skipped_for_text():
+def test_layers_that_need_an_image_are_skipped_for_text() -> None:
     block = CrossAttention(kind="cross", num_attention_heads=2, head_dim=4)
     built = model(block, ffn=FeedForward(kind="plain", intermediate_size=2), needs_source=True)
     assert built.parameters == 10 * HIDDEN + 256 + 32
@@ -331,7 +337,7 @@ def test_layers_that_need_an_image_are_skipped_for_text():
     assert cache_bytes(built, BF16).per_token == 0
 
 
-def test_dense_network_beside_experts():
+def test_dense_network_beside_experts() -> None:
     experts = MixtureOfExperts(kind="moe", num_experts=4, num_experts_per_tok=1, moe_intermediate_size=3)
     built = model(softmax(), ffn=(FeedForward(kind="gated", intermediate_size=5), experts))
     dense, routed, router = 3 * 8 * 5, 4 * 3 * 8 * 3, 8 * 4
@@ -340,7 +346,7 @@ def test_dense_network_beside_experts():
     assert flops(built, Kind.MATMUL) == 2 * (288 + dense + routed // 4 + router)
 
 
-def test_experts_in_a_narrower_stream():
+def test_experts_in_a_narrower_stream() -> None:
     experts = MixtureOfExperts(
         kind="moe",
         num_experts=4,
@@ -355,7 +361,7 @@ def test_experts_in_a_narrower_stream():
     assert flops(model(softmax(), ffn=experts), Kind.MATMUL) == 2 * (288 + 32 + 80 + 60 + 112)
 
 
-def test_zero_experts_take_tokens_and_compute_nothing():
+def test_zero_experts_take_tokens_and_compute_nothing() -> None:
     experts = MixtureOfExperts(
         kind="moe", num_experts=4, num_experts_per_tok=3, moe_intermediate_size=3, zero_experts=2
     )

@@ -1,7 +1,11 @@
 """Reading of Hugging Face configs: names, nested parts, defaults, and everything that must not pass in silence."""
 
+from __future__ import annotations
+
 import json
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +16,7 @@ from planner.errors import CatalogueError, InputError
 from planner.importers.huggingface import read_config
 from planner.importers.huggingface.families import FAMILIES
 from planner.importers.huggingface.select import ASSUMPTIONS
+from planner.model import Model
 from planner.model.stack import MAX_LAYERS
 
 LLAMA = {
@@ -28,11 +33,11 @@ LLAMA = {
 LLAMA_PARAMETERS = 2 * 6400 + 3 * (64 * 96 + 64 * 64 + 3 * 64 * 96 + 128) + 64
 
 
-def read(data, **options):
+def read(data: dict[str, Any], **options: Any) -> Model:
     return read_config(data, name="test", where="config.json", **options)
 
 
-def fault(data, **options):
+def fault(data: dict[str, Any], **options: Any) -> str:
     with pytest.raises(CatalogueError) as caught:
         read(data, **options)
     message = str(caught.value)
@@ -41,11 +46,11 @@ def fault(data, **options):
     return message
 
 
-def without(*fields):
+def without(*fields: str) -> dict[str, Any]:
     return {key: value for key, value in LLAMA.items() if key not in fields}
 
 
-def test_a_plain_file():
+def test_a_plain_file() -> None:
     model = read(LLAMA)
     assert model.parameters == LLAMA_PARAMETERS
     assert model.notes == ()
@@ -55,44 +60,44 @@ def test_a_plain_file():
 # ---- unknown architectures -------------------------------------------------------------------------------------------
 
 
-def test_an_unknown_type_names_the_nearest():
+def test_an_unknown_type_names_the_nearest() -> None:
     message = fault(LLAMA | {"model_type": "lama"})
     assert "model_type: unknown architecture 'lama', did you mean llama" in message
     assert "--assume llama-like" in message
 
 
 @pytest.mark.parametrize("value", [None, 3, ["llama"], {"a": 1}])
-def test_a_type_that_is_no_text(value):
+def test_a_type_that_is_no_text(value: Any) -> None:
     assert "model_type: is" in fault(LLAMA | {"model_type": value})
 
 
-def test_a_missing_type():
+def test_a_missing_type() -> None:
     assert "model_type: is missing" in fault(without("model_type"))
 
 
-def test_the_user_may_choose_to_read_an_unknown_type():
+def test_the_user_may_choose_to_read_an_unknown_type() -> None:
     model = read(LLAMA | {"model_type": "brand_new"}, assume="llama-like")
     assert model.parameters == LLAMA_PARAMETERS
     assert "'brand_new' is not known: read as llama, as you asked" in model.notes[0]
 
 
-def test_a_known_type_is_read_as_itself_whatever_is_assumed():
+def test_a_known_type_is_read_as_itself_whatever_is_assumed() -> None:
     tied = LLAMA | {"model_type": "gemma", "head_dim": 8}
     assert read(tied, assume="llama-like").parameters == read(tied).parameters
     assert read(tied, assume="llama-like").notes == ()
 
 
-def test_an_unknown_assumption():
+def test_an_unknown_assumption() -> None:
     with pytest.raises(InputError, match="--assume: unknown choice"):
         read(LLAMA, assume="gpt-like")
 
 
-def test_assumptions_are_known_architectures():
+def test_assumptions_are_known_architectures() -> None:
     assert set(ASSUMPTIONS.values()) <= set(FAMILIES)
 
 
 @pytest.mark.parametrize("command", [["model"], ["ops", "--hardware", "h100-sxm"]])
-def test_assume_on_the_command_line(tmp_path, command):
+def test_assume_on_the_command_line(tmp_path: Path, command: list[str]) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(LLAMA | {"model_type": "brand_new"}))
     name, *options = command
@@ -105,7 +110,7 @@ def test_assume_on_the_command_line(tmp_path, command):
 # ---- fields that nobody reads ----------------------------------------------------------------------------------------
 
 
-def test_an_unknown_field_is_named():
+def test_an_unknown_field_is_named() -> None:
     (note,) = read(LLAMA | {"extra_heads": 3, "hidden_dropout": 0.1}).notes
     assert note.startswith("not read, and may change shapes: extra_heads ")
 
@@ -113,17 +118,17 @@ def test_an_unknown_field_is_named():
 @pytest.mark.parametrize(
     "field", [{"rope_scaling": {"type": "yarn"}}, {"use_cache": True}, {"torch_dtype": "bfloat16"}, {"extra": None}]
 )
-def test_a_harmless_field_is_not(field):
+def test_a_harmless_field_is_not(field: dict[str, Any]) -> None:
     assert read(LLAMA | field).notes == ()
 
 
-def test_a_field_of_another_architecture_is_named():
+def test_a_field_of_another_architecture_is_named() -> None:
     """A llama file with experts is no Llama."""
     (note,) = read(LLAMA | {"num_local_experts": 8}).notes
     assert "num_local_experts" in note
 
 
-def test_a_bias_that_is_off_is_harmless_and_one_that_is_on_is_not():
+def test_a_bias_that_is_off_is_harmless_and_one_that_is_on_is_not() -> None:
     phi = LLAMA | {"model_type": "phi3"}
     assert read(phi | {"attention_bias": False}).notes == ()
     assert "attention_bias" in read(phi | {"attention_bias": True}).notes[0]
@@ -132,18 +137,18 @@ def test_a_bias_that_is_off_is_harmless_and_one_that_is_on_is_not():
 # ---- names -----------------------------------------------------------------------------------------------------------
 
 
-def test_other_names_of_fields():
+def test_other_names_of_fields() -> None:
     names = {"hidden_size": "n_embd", "num_hidden_layers": "n_layer", "num_attention_heads": "n_head"}
     renamed = {names.get(key, key): value for key, value in LLAMA.items()}
     assert read(renamed).parameters == LLAMA_PARAMETERS
 
 
-def test_two_names_of_one_field_must_agree():
+def test_two_names_of_one_field_must_agree() -> None:
     assert read(LLAMA | {"n_layer": 3}).parameters == LLAMA_PARAMETERS
     assert "num_hidden_layers and n_layer name the same thing and differ" in fault(LLAMA | {"n_layer": 4})
 
 
-def test_architectures_decide_where_the_type_leaves_fields_unread():
+def test_architectures_decide_where_the_type_leaves_fields_unread() -> None:
     moe = LLAMA | {
         "architectures": ["MixtralForCausalLM"],
         "num_local_experts": 4,
@@ -154,49 +159,49 @@ def test_architectures_decide_where_the_type_leaves_fields_unread():
     assert "model_type says llama, architectures says mixtral" in model.notes[0]
 
 
-def test_architectures_are_not_heeded_otherwise():
+def test_architectures_are_not_heeded_otherwise() -> None:
     assert read(LLAMA | {"architectures": ["MixtralForCausalLM"]}).parameters == LLAMA_PARAMETERS
 
 
 # ---- nested parts ----------------------------------------------------------------------------------------------------
 
 
-def test_a_nested_text_part_of_another_type():
+def test_a_nested_text_part_of_another_type() -> None:
     model = read({"model_type": "llava", "text_config": LLAMA})
     assert model.parameters == LLAMA_PARAMETERS
     assert model.vision_parameters is None
 
 
-def test_a_nested_part_leaves_fields_to_its_class_and_says_so():
+def test_a_nested_part_leaves_fields_to_its_class_and_says_so() -> None:
     model = read({"model_type": "llava", "text_config": {"model_type": "llama", "vocab_size": 32064}})
     assert model.parameters == 6_738_415_616 + 2 * 64 * 4096  # Llama-7B with 64 rows more
     assert "the class of llama says" in model.notes[0]
     assert "hidden_size=4096" in model.notes[0]
 
 
-def test_a_whole_file_may_not_leave_them_to_its_class():
+def test_a_whole_file_may_not_leave_them_to_its_class() -> None:
     message = fault({"model_type": "llama"})
     for field in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size"):
         assert f"{field}: is missing" in message
 
 
-def test_a_flat_file_of_a_nested_type_is_read_and_said():
+def test_a_flat_file_of_a_nested_type_is_read_and_said() -> None:
     model = read(LLAMA | {"model_type": "llava"})
     assert model.parameters == LLAMA_PARAMETERS
     assert "keeps its text model in text_config, but this file has it at the top" in model.notes[0]
 
 
-def test_a_nested_file_of_a_flat_type_is_read():
+def test_a_nested_file_of_a_flat_type_is_read() -> None:
     nested = {"model_type": "llama", "text_config": {k: v for k, v in LLAMA.items() if k != "model_type"}}
     assert read(nested).parameters == LLAMA_PARAMETERS
 
 
 @pytest.mark.parametrize("part", [{}, {"text_config": None}, {"text_config": {}}, {"text_config": 3}])
-def test_a_nested_type_without_its_part_is_refused(part):
+def test_a_nested_type_without_its_part_is_refused(part: dict[str, Any]) -> None:
     assert "text_config: is missing" in fault({"model_type": "gemma3", **part})
 
 
-def test_faults_name_the_part():
+def test_faults_name_the_part() -> None:
     broken = {"model_type": "llava", "text_config": LLAMA | {"hidden_size": -1}}
     assert "text_config.hidden_size: -1 is not from 1" in fault(broken)
 
@@ -205,19 +210,19 @@ def test_faults_name_the_part():
     ("whole", "part", "tied"),
     [({}, {}, False), ({"tie_word_embeddings": True}, {}, True), ({}, {"tie_word_embeddings": True}, False)],
 )
-def test_the_whole_says_whether_embeddings_are_tied(whole, part, tied):
+def test_the_whole_says_whether_embeddings_are_tied(whole: dict[str, Any], part: dict[str, Any], tied: bool) -> None:
     text = {k: v for k, v in LLAMA.items() if k != "tie_word_embeddings"} | part
     model = read({"model_type": "llava", "text_config": text, **whole})
     assert model.tie_word_embeddings is tied
 
 
-def test_a_part_that_is_not_heeded_is_said():
+def test_a_part_that_is_not_heeded_is_said() -> None:
     text = LLAMA | {"tie_word_embeddings": True}
     (note,) = read({"model_type": "llava", "text_config": text}).notes
     assert note.startswith("tie_word_embeddings: ")
 
 
-def test_some_types_are_tied_if_either_says_so():
+def test_some_types_are_tied_if_either_says_so() -> None:
     text = LLAMA | {"model_type": "qwen2_vl_text", "tie_word_embeddings": True}
     assert read({"model_type": "qwen2_vl", "text_config": text}).tie_word_embeddings
 
@@ -246,28 +251,28 @@ def test_some_types_are_tied_if_either_says_so():
         ("num_hidden_layers", 10**6, "layers are more than make sense"),
     ],
 )
-def test_a_faulty_value_is_one_clear_error(field, value, part):
+def test_a_faulty_value_is_one_clear_error(field: str, value: Any, part: str) -> None:
     message = fault(LLAMA | {field: value})
     assert f"{field}: " in message
     assert part in message
 
 
-def test_a_whole_number_written_as_a_fraction_is_read():
+def test_a_whole_number_written_as_a_fraction_is_read() -> None:
     assert read(LLAMA | {"hidden_size": 64.0}).parameters == LLAMA_PARAMETERS
 
 
-def test_all_faults_at_once():
+def test_all_faults_at_once() -> None:
     message = fault(LLAMA | {"hidden_size": -1, "vocab_size": "many", "intermediate_size": None, "attention_bias": 3})
     for field in ("hidden_size", "vocab_size", "intermediate_size", "attention_bias"):
         assert f"{field}: " in message
 
 
-def test_a_list_of_kinds_must_have_one_for_each_layer():
+def test_a_list_of_kinds_must_have_one_for_each_layer() -> None:
     gemma = LLAMA | {"model_type": "gemma2", "head_dim": 8, "layer_types": ["full_attention"]}
     assert "layer_types: has 1 items, one for each of the 3 layers is expected" in fault(gemma)
 
 
-def test_an_unknown_kind_of_layer_is_an_error():
+def test_an_unknown_kind_of_layer_is_an_error() -> None:
     gemma = LLAMA | {
         "model_type": "gemma2",
         "head_dim": 8,
@@ -277,7 +282,7 @@ def test_an_unknown_kind_of_layer_is_an_error():
 
 
 @pytest.mark.parametrize("count", [MAX_LAYERS - 1, MAX_LAYERS])
-def test_a_deep_stack_is_read_fast(count):
+def test_a_deep_stack_is_read_fast(count: int) -> None:
     began = time.perf_counter()
     gemma = LLAMA | {"model_type": "gemma2", "head_dim": 8, "sliding_window": 16, "num_hidden_layers": count}
     assert read(gemma).num_hidden_layers == count
@@ -291,12 +296,12 @@ def test_a_deep_stack_is_read_fast(count):
     ("model_type", "tied"),
     [("llama", False), ("qwen2", False), ("gemma", True), ("cohere", True), ("smollm3", True), ("granite", False)],
 )
-def test_absent_ties_resolve_as_the_class_says(model_type, tied):
+def test_absent_ties_resolve_as_the_class_says(model_type: str, tied: bool) -> None:
     model = read(without("tie_word_embeddings") | {"model_type": model_type, "head_dim": 8})
     assert model.tie_word_embeddings is tied
 
 
-def test_windows_that_are_switched_off():
+def test_windows_that_are_switched_off() -> None:
     qwen = LLAMA | {"model_type": "qwen2", "sliding_window": 16, "max_window_layers": 1}
     assert {kind.label for kind in read(qwen).layer_kinds} == {"gqa + gated ffn"}
     on = read(qwen | {"use_sliding_window": True})
@@ -306,7 +311,7 @@ def test_windows_that_are_switched_off():
     ]
 
 
-def test_falcon_keeps_one_kv_head_or_few():
+def test_falcon_keeps_one_kv_head_or_few() -> None:
     old = {
         "model_type": "falcon",
         "hidden_size": 64,
@@ -320,7 +325,7 @@ def test_falcon_keeps_one_kv_head_or_few():
     assert read(new).layers[0].attention.kv_heads == 2
 
 
-def test_letters_say_what_each_layer_of_a_hybrid_is():
+def test_letters_say_what_each_layer_of_a_hybrid_is() -> None:
     hybrid = {
         "model_type": "nemotron_h",
         "hybrid_override_pattern": "M*-E",
@@ -339,7 +344,7 @@ def test_letters_say_what_each_layer_of_a_hybrid_is():
     assert "num_hidden_layers: 3 layers, but" in fault(hybrid | {"num_hidden_layers": 3})
 
 
-def test_searched_layers_have_shapes_of_their_own():
+def test_searched_layers_have_shapes_of_their_own() -> None:
     searched = LLAMA | {
         "model_type": "nemotron-nas",
         "num_hidden_layers": 3,
@@ -359,7 +364,7 @@ def test_searched_layers_have_shapes_of_their_own():
     assert third.projections[0].output_size == 64
 
 
-def test_load_model_passes_the_choice_on(tmp_path):
+def test_load_model_passes_the_choice_on(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(LLAMA | {"model_type": "brand_new"}))
     assert catalogue.load_model(str(path), assume="llama-like").parameters == LLAMA_PARAMETERS
