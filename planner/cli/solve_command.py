@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue
-from planner.cli import words
 from planner.cli.options import count_or_zero, hardware_option, output_options, positive
 from planner.cli.output import Result, emit
 from planner.cli.tables import new_table
 from planner.precision import KV_FORMATS
+from planner.report import words
 from planner.scenario import choose_precision, default_lengths, model_warnings
 from planner.workload import Phase
 

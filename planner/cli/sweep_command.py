@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue
-from planner.cli import words
 from planner.cli.options import positive
 from planner.cli.output import FORMATS, Result, emit
 from planner.cli.progress import advancing
@@ -18,6 +17,7 @@ from planner.cli.tables import new_table
 from planner.errors import InputError
 from planner.parallel import Layout
 from planner.precision import KV_FORMATS
+from planner.report import words
 from planner.scenario import choose_precision, default_lengths
 from planner.workload import Phase
 

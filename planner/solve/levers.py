@@ -81,4 +81,5 @@ def _half_the_kv_heads(model: Model) -> Model | None:
             groups.append(group)
     if not changed or any(isinstance(group.attention, LatentAttention) for group in groups):
         return None
-    return model.model_copy(update={"layers": tuple(groups)})
+    # A copy would keep what the model has worked out about its old layers; a new one does not.
+    return Model(**{name: getattr(model, name) for name in Model.model_fields} | {"layers": tuple(groups)})
