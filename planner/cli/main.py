@@ -23,6 +23,8 @@ EXIT_INTERRUPTED = 130
 COMMANDS: dict[str, str] = {
     "ops": "Rate every operation of a step against the roofline of a chip.",
     "model": "Count a model's parameters, KV cache and weight bytes.",
+    "solve": "Find the smallest batch and the fewest chips that are compute-bound.",
+    "sweep": "Rate a step for every combination of models, chips, precisions, layouts, batches and contexts.",
     "report": "Write an HTML report of a model on a chip.",
     "models": "List the models of the catalogue.",
     "topology": "Explain the links between chips, and what each collective costs on them.",

@@ -21,3 +21,18 @@ def tracked(items: Iterable[T], count: int, title: str) -> Iterator[T]:
     from rich.progress import track  # noqa: PLC0415
 
     yield from track(items, title, total=count, console=Console(stderr=True), transient=True)
+
+
+def advancing(done: Iterable[int], total: int, title: str) -> Iterator[int]:
+    """Yield how much is done, with a bar on stderr where a person watches."""
+    if not sys.stderr.isatty():
+        yield from done
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for people
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total)
+        for amount in done:
+            progress.update(task, completed=amount)
+            yield amount

@@ -60,6 +60,11 @@ def number(value: Any) -> str:
     return NOTHING if value is None or not math.isfinite(value) else _digits(float(value))
 
 
+def number_or_dash(value: int | None) -> str:
+    """Return a whole number in full, or a dash."""
+    return NOTHING if value is None else f"{value:,}"
+
+
 def percent(part: Any, whole: Any) -> str:
     """Return a share of a whole."""
     if part is None or whole is None or not whole:

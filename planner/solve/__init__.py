@@ -1,6 +1,28 @@
-"""Inverse questions: the smallest batch and the fewest chips that reach the compute-bound regime, or why none do."""
+"""Inverse questions: the smallest batch and the fewest chips that reach a regime or a target, or why none do."""
 
+from planner.solve.chips import DEFAULT_MAX_CHIPS, ChipsAnswer, solve_chips
 from planner.solve.critical import OpAnswer, StepAnswer, solve_ops, solve_step
+from planner.solve.levers import Lever, pull_levers
 from planner.solve.question import Question
+from planner.solve.solution import Ask, PrecisionAnswer, Solution, solve
+from planner.solve.target import TARGETS, Target, parse_target
 
-__all__ = ["OpAnswer", "Question", "StepAnswer", "solve_ops", "solve_step"]
+__all__ = [
+    "DEFAULT_MAX_CHIPS",
+    "TARGETS",
+    "Ask",
+    "ChipsAnswer",
+    "Lever",
+    "OpAnswer",
+    "PrecisionAnswer",
+    "Question",
+    "Solution",
+    "StepAnswer",
+    "Target",
+    "parse_target",
+    "pull_levers",
+    "solve",
+    "solve_chips",
+    "solve_ops",
+    "solve_step",
+]

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.op import Attention, Kind, Matmul, Op
 from planner.roofline import Rating
-from planner.solve.crossing import LARGEST_BATCH, Floats, roots, smallest_batch
+from planner.solve.crossing import LARGEST_BATCH, decisive_batches, roots, smallest_batch
 from planner.solve.question import Question
+from planner.solve.target import ComputeBound, Target
 from planner.step import COUNTED, StepRating
-from planner.units import Numeric, maximum
+from planner.units import Numeric
+
+if TYPE_CHECKING:
+    from planner.solve.crossing import Floats, Indices
 
 ANY_BATCH = "compute-bound at any batch"
+COMPUTE_BOUND = ComputeBound()
+MICRO = 10**6
 LARGEST_CONTEXT = 10**9
 """Contexts are looked at up to here [tokens]."""
 
@@ -75,7 +82,7 @@ def solve_ops(question: Question) -> tuple[OpAnswer, ...]:
     """Find the critical batch of every operation of a step, all together."""
     ratings = question.at(1).ops
 
-    def excess(batches: Floats, which: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
+    def excess(batches: Floats, which: Indices) -> Floats:
         rated = question.at(batches).ops
         pairs = ((rated[i], position) for position, i in enumerate(which))
         return np.array([_op_excess(rating, position, batches.size) for rating, position in pairs])
@@ -97,7 +104,7 @@ def _op_answer(question: Question, index: int, root: float, far: Rating) -> OpAn
     op = far.op
     if math.isnan(root):
         return OpAnswer(name=op.name, group=op.group, critical_batch=None, critical_tokens=None, reason=_op_reason(far))
-    batch = smallest_batch(lambda b: _op_excess(question.at(b).ops[index], 0, 1))
+    batch = smallest_batch(lambda b: _op_excess(question.at(b).ops[index], 0, 1), question.quantum)
     tokens = root * question.new_tokens
     reason = ANY_BATCH if batch == 1 else ""
     return OpAnswer(name=op.name, group=op.group, critical_batch=batch, critical_tokens=tokens, reason=reason)
@@ -111,7 +118,7 @@ def _op_reason(rating: Rating) -> str:
     if op.kind not in COUNTED:
         return "moves memory, and does no arithmetic that counts"
     if rating.compute_s is None or rating.memory_s is None:
-        return rating.rate.note or "the chip's memory bandwidth is not known"
+        return rating.missing
     limit = f"{_number(float(np.max(rating.intensity)))} FLOP/byte at any batch, critical is {_number(rating.critical_intensity)}"
     return f"{_what_it_does(op, rating)}: {limit}"
 
@@ -122,7 +129,7 @@ def _what_it_does(op: Op, rating: Rating) -> str:
         moved, done = float(rating.kv_bytes) / tokens, float(rating.flops) / tokens
         return f"{op.name} reads {moved:,.0f} B of KV per token and does {_flop(done)} with it"
     if isinstance(op, Matmul):
-        rows = float(op.rows) * op.count
+        rows = float(np.multiply(op.rows, op.count))
         moved, done = float(rating.activation_bytes) / rows, float(rating.flops) / rows
         return (
             f"{op.name} moves {moved:,.0f} B of activations per row and does {_flop(done)} with them, weights left out"
@@ -144,24 +151,11 @@ def _flop(value: float) -> str:
 # ---- the step --------------------------------------------------------------------------------------------------------
 
 
-def step_excess(result: StepRating) -> float:
-    """Return how much longer compute takes than memory and network [s]; the step must have all three times."""
-    return float(_spare(result))
-
-
-def _spare(result: StepRating) -> Numeric:
-    if result.compute_s is None or result.memory_s is None or result.network_s is None:
-        return math.nan
-    return result.compute_s - maximum(result.memory_s, result.network_s)
-
-
-def solve_step(question: Question) -> StepAnswer:
-    """Find the critical batch of a step, and the context beyond which there is none."""
+def solve_step(question: Question, target: Target = COMPUTE_BOUND) -> StepAnswer:
+    """Find the smallest batch that reaches a target, and the context beyond which no batch is compute-bound."""
     far = question.at(LARGEST_BATCH)
-    if far.compute_s is None or far.memory_s is None:
-        note = next(
-            (r.rate.note for r in far.ops if not r.is_rated and r.rate.note), "the chip's bandwidth is not known"
-        )
+    if far.compute_s is None or far.memory_s is None or far.network_s is None:
+        note = next(r.missing for r in far.ops if not r.is_rated)
         return StepAnswer(
             critical_batch=None,
             max_context_compute_bound=None,
@@ -170,7 +164,7 @@ def solve_step(question: Question) -> StepAnswer:
             reason=note,
             context_reason=note,
         )
-    batch = smallest_batch(lambda b: step_excess(question.at(b)))
+    batch = first_batch(question, target)
     longest, context_reason = longest_context(question)
     saturated = float(far.flops() / far.memory_bytes)
     needed = saturated * float(far.memory_s / far.compute_s)
@@ -179,24 +173,55 @@ def solve_step(question: Question) -> StepAnswer:
         max_context_compute_bound=longest,
         saturated_intensity=saturated,
         needed_intensity=needed,
-        reason=ANY_BATCH if batch == 1 else "" if batch else step_reason(question, far, needed),
+        reason=_step_words(question, target, batch, far),
         context_reason=context_reason,
     )
 
 
-def step_reason(question: Question, far: StepRating, needed: float) -> str:
-    """Say with numbers why no batch makes a step compute-bound."""
-    done, moved = float(far.flops()) / LARGEST_BATCH, float(far.memory_bytes) / LARGEST_BATCH
-    if far.network_s is not None and np.greater(far.network_s, far.memory_s or 0.0):
-        sent = float(far.network_s) / LARGEST_BATCH
-        return (
-            f"each sequence takes {float(far.compute_s or 0.0) / LARGEST_BATCH:.3g} s to compute and {sent:.3g} s on the network "
-            "at any batch"
-        )
-    kv = sum(float(np.sum(r.kv_bytes)) for r in far.ops) / LARGEST_BATCH
+def first_batch(question: Question, target: Target) -> int | None:
+    """Return the smallest batch that reaches a target, or None where none does."""
+    if not target.grows:
+        return 1 if target.excess(question.at(1)) >= 0 else None
+    return smallest_batch(lambda batch: float(target.excess(question.at(batch))), question.quantum)
+
+
+def is_reached(question: Question, target: Target, most: int) -> bool:
+    """Whether some batch up to `most` reaches a target."""
+    if not target.grows:
+        return bool(target.excess(question.at(1)) >= 0)
+    batches = np.array(decisive_batches(most, question.quantum), dtype=float)
+    return bool(np.any(np.asarray(target.excess(question.at(batches))) >= 0))
+
+
+def _step_words(question: Question, target: Target, batch: int | None, far: StepRating) -> str:
+    if batch == 1:
+        return ANY_BATCH if isinstance(target, ComputeBound) else "reached by one sequence"
+    if batch is not None:
+        return ""
+    if not isinstance(target, ComputeBound):
+        return target.shortfall(question.at(1) if not target.grows else far)
+    return saturation(question, far)
+
+
+def saturation(question: Question, far: StepRating) -> str:
+    """Say with numbers why no batch makes a step compute-bound.
+
+    Parameters
+    ----------
+    question : Question
+        What was asked.
+    far : StepRating
+        The step at a batch so large that weights do not count.
+    """
+    sequences = LARGEST_BATCH
+    compute, memory, network = (float(t or 0) / sequences for t in (far.compute_s, far.memory_s, far.network_s))
+    if network > max(compute, memory):
+        return f"each sequence takes {compute * MICRO:,.3g} µs to compute and {network * MICRO:,.3g} µs on the network at any batch"
+    done, moved = float(far.flops()) / sequences, float(far.memory_bytes) / sequences
+    kv = sum(float(r.kv_bytes) for r in far.ops) / sequences
     return (
-        f"with {question.context:,} tokens of context each sequence does {_flop(done)} and moves {moved:,.0f} B ({kv:,.0f} B of them KV "
-        f"cache): {_number(done / moved)} FLOP/byte at any batch, critical is {_number(needed)}"
+        f"with {question.context:,} tokens of context each sequence does {_flop(done)} and moves {moved:,.0f} B ({kv:,.0f} B of "
+        f"them KV cache): {_number(done / moved)} FLOP/byte at any batch, critical is {_number(done / moved * memory / compute)}"
     )
 
 
@@ -210,7 +235,7 @@ def longest_context(question: Question) -> tuple[int | None, str]:
     """
 
     def spare(contexts: Floats) -> Floats:
-        return np.asarray(_spare(question.at(LARGEST_BATCH, contexts)))
+        return np.asarray(COMPUTE_BOUND.excess(question.at(LARGEST_BATCH, contexts)))
 
     steps = np.unique(np.round(np.geomspace(1, LARGEST_CONTEXT, 2048)))
     grid = np.concatenate(([0.0], steps))

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.optimize.elementwise import find_root
 
-Floats = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.int64]
 
 SMALLEST_BATCH = 1e-9
 LARGEST_BATCH = float(2**50)
@@ -19,53 +23,77 @@ LARGEST_BATCH = float(2**50)
 RELATIVE_TOLERANCE = 1e-14
 
 
-def smallest_batch(excess: Callable[[float], float], largest: float = LARGEST_BATCH) -> int | None:
+def smallest_batch(excess: Callable[[float], float], quantum: int = 1, largest: float = LARGEST_BATCH) -> int | None:
     """Return the smallest whole batch at which `excess` is not negative, or None where there is none up to `largest`.
 
     Parameters
     ----------
     excess : callable
-        What there is more than needed, as a function of the batch: times or rates, in any unit. It crosses zero upwards at most once:
-        compute grows with the batch at a constant rate, weights are constant or (experts) grow ever slower, activations and KV cache
-        grow at a constant rate, so that compute less memory is convex and starts below zero.
+        What there is more than needed, as a function of the batch, in any unit.
+    quantum : int
+        Sequences that are dealt out together: chips work on ``ceil(batch / quantum)`` of them.
     largest : float
         Batches above this are not looked at.
 
     Notes
     -----
-    The root comes from Brent's method; the whole number is then checked against its neighbours with `excess` itself, so that it equals
-    the first one that a scan would find. Equality counts as enough.
+    Compute grows with the batch at a constant rate; weights are constant or (experts) are read ever more slowly; activations, KV cache
+    and messages grow at a constant rate. Compute less memory, or less network, is then a convex function of the batch that starts
+    below zero, and crosses it upwards at most once. The root comes from Brent's method; the whole number is checked against its
+    neighbours with `excess` itself, so that it equals the first that a scan would find. Equality counts as enough.
+
+    With a quantum q the function is a staircase: convex along the multiples ``m q``, along the first batches of each step
+    ``(m - 1) q + 1``, and between the two. So the first batch lies in the first step, or is the first of a later one, or lies in the
+    step whose last batch is the first that is enough.
     """
-    if excess(1.0) >= 0:
-        return 1
-    if excess(largest) < 0:
+    if quantum == 1:
+        return _smallest_whole(excess, 1, largest)
+    for batch in range(1, quantum + 1):
+        if excess(float(batch)) >= 0:
+            return batch
+    found = []
+    first = _smallest_whole(lambda step: excess((step - 1) * quantum + 1), 2, largest / quantum)
+    if first is not None:
+        found.append((first - 1) * quantum + 1)
+    last = _smallest_whole(lambda step: excess(step * quantum), 2, largest / quantum)
+    if last is not None:
+        inside = range((last - 1) * quantum + 1, last * quantum + 1)
+        found.append(next(batch for batch in inside if excess(float(batch)) >= 0))
+    return min(found, default=None)
+
+
+def _smallest_whole(excess: Callable[[float], float], least: int, largest: float) -> int | None:
+    """Return the smallest whole number from `least` on at which a function that crosses zero upwards once is not negative."""
+    if excess(float(least)) >= 0:
+        return least
+    if largest <= least or excess(largest) < 0:
         return None
-    root = brentq(excess, 1.0, largest, xtol=1e-9, rtol=RELATIVE_TOLERANCE)
-    return _nearest_whole(excess, math.ceil(root))
-
-
-def largest_batch(shortfall: Callable[[float], float], largest: float = LARGEST_BATCH) -> int | None:
-    """Return the largest whole batch at which a growing `shortfall` is not positive; None where even one sequence is too many."""
-    if shortfall(1.0) > 0:
-        return None
-    first_bad = smallest_batch(lambda batch: _above_zero(shortfall(batch)), largest)
-    return int(largest) if first_bad is None else first_bad - 1
-
-
-def _above_zero(value: float) -> float:
-    """Turn "greater than zero" into "not negative"."""
-    return value if value > 0 else min(value, -math.ulp(0.0))
-
-
-def _nearest_whole(excess: Callable[[float], float], guess: int) -> int:
-    while guess > 1 and excess(float(guess - 1)) >= 0:
+    root = brentq(excess, float(least), largest, xtol=1e-9, rtol=RELATIVE_TOLERANCE)
+    guess = max(least, math.ceil(root))
+    while guess > least and excess(float(guess - 1)) >= 0:
         guess -= 1
     while excess(float(guess)) < 0:
         guess += 1
     return guess
 
 
-def roots(excess: Callable[[Floats, NDArray[np.int64]], Floats], count: int) -> Floats:
+def decisive_batches(most: int, quantum: int = 1) -> tuple[int, ...]:
+    """Return batches of which at least one is enough if any batch up to `most` is, for a function as in `smallest_batch`.
+
+    The first step in full, and of the others the first batch of the last one, the last batch of the last full one, and `most` itself.
+
+    Examples
+    --------
+    >>> decisive_batches(10, quantum=4)
+    (1, 2, 3, 4, 8, 9, 10)
+    """
+    first = range(1, min(quantum, most) + 1)
+    last_step = -(-most // quantum)
+    ends = (most // quantum * quantum, (last_step - 1) * quantum + 1, most)
+    return tuple(sorted({*first, *(batch for batch in ends if batch >= 1)}))
+
+
+def roots(excess: Callable[[Floats, Indices], Floats], count: int) -> Floats:
     """Return the real batch at which each of `count` quantities crosses zero upwards, found together.
 
     Parameters

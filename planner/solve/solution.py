@@ -1,0 +1,137 @@
+"""All answers to a question, for several precisions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.engine import Engine
+from planner.hardware import Hardware
+from planner.model import Model
+from planner.precision import Precision
+from planner.roofline import critical_intensity
+from planner.solve.chips import DEFAULT_MAX_CHIPS, ChipsAnswer, solve_chips
+from planner.solve.critical import OpAnswer, StepAnswer, solve_ops, solve_step
+from planner.solve.levers import Lever, pull_levers
+from planner.solve.question import Question
+from planner.solve.target import ComputeBound, Target
+from planner.workload import Phase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrecisionAnswer:
+    """The answers in one precision.
+
+    Attributes
+    ----------
+    precision : Precision
+        The policy.
+    critical_intensity : float or None
+        The ridge for the arithmetic of linear layers [FLOP/B].
+    ops : tuple of OpAnswer
+        Every operation, on one chip.
+    step : StepAnswer
+        The step, on one chip.
+    chips : ChipsAnswer
+        The fewest chips.
+    levers : tuple of Lever
+        What would help most, first.
+    """
+
+    precision: Precision
+    critical_intensity: float | None
+    ops: tuple[OpAnswer, ...]
+    step: StepAnswer
+    chips: ChipsAnswer
+    levers: tuple[Lever, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """The answers to a question.
+
+    Attributes
+    ----------
+    model, hardware, engine, phase, context, new_tokens, target, max_chips
+        What was asked.
+    answers : tuple of PrecisionAnswer
+        One for each precision.
+    """
+
+    model: Model
+    hardware: Hardware
+    engine: Engine
+    phase: Phase
+    context: int
+    new_tokens: int
+    target: Target
+    max_chips: int
+    answers: tuple[PrecisionAnswer, ...]
+
+    @property
+    def is_feasible(self) -> bool:
+        """Whether the model fits on the chips allowed, in any of the precisions."""
+        return any(answer.chips.minimum_to_fit is not None for answer in self.answers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """What is asked, but for the precision.
+
+    Attributes
+    ----------
+    model, hardware, engine
+        Descriptions.
+    phase, context, new_tokens
+        See `planner.workload.Step`.
+    target : Target
+        What is to be reached.
+    max_chips : int
+        Chips at most.
+    """
+
+    model: Model
+    hardware: Hardware
+    engine: Engine
+    phase: Phase = Phase.DECODE
+    context: int
+    new_tokens: int = 1
+    target: Target = ComputeBound()
+    max_chips: int = DEFAULT_MAX_CHIPS
+
+
+def solve(ask: Ask, precisions: Sequence[Precision]) -> Solution:
+    """Answer a question in several precisions."""
+    return Solution(
+        model=ask.model,
+        hardware=ask.hardware,
+        engine=ask.engine,
+        phase=ask.phase,
+        context=ask.context,
+        new_tokens=ask.new_tokens,
+        target=ask.target,
+        max_chips=ask.max_chips,
+        answers=tuple(_answer(ask, precision) for precision in precisions),
+    )
+
+
+def _answer(ask: Ask, precision: Precision) -> PrecisionAnswer:
+    question = Question(
+        model=ask.model,
+        hardware=ask.hardware,
+        precision=precision,
+        phase=ask.phase,
+        context=ask.context,
+        new_tokens=ask.new_tokens,
+        engine=ask.engine,
+    )
+    peak = ask.hardware.rate(precision.linear.arithmetic).flops_per_s
+    bandwidth = ask.hardware.memory.bandwidth.value
+    return PrecisionAnswer(
+        precision=precision,
+        critical_intensity=critical_intensity(peak, bandwidth) if peak and bandwidth else None,
+        ops=solve_ops(question),
+        step=solve_step(question, ask.target),
+        chips=solve_chips(question, ask.target, ask.max_chips),
+        levers=pull_levers(question, ask.target),
+    )
