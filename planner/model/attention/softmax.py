@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from planner.model.attention.base import AttentionBlock, Cache, Indexer
-from planner.model.tensor import Count, Flag, Tensor, Vector
+from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache, Indexer
+from planner.model.tensor import Count, CountOrZero, Flag, Tensor, Vector
 from planner.op import Axis, ChunkedSpan, FullSpan, SelectedSpan, SlidingSpan, Span
 from planner.precision import Role
 
@@ -48,6 +48,8 @@ class SoftmaxAttention(AttentionBlock):
     """Values are the keys before their norm: there is no projection of values (both are cached)."""
     shared_kv: Flag = False
     """Keys and values are those of an earlier layer: neither projected nor cached here."""
+    state_elements: CountOrZero = 0
+    """Elements of a constant state beside the cache: the last inputs of short convolutions."""
     sliding_window: Count | None = None
     """Tokens attended to, the query's own included."""
     attention_chunk_size: Count | None = None
@@ -99,7 +101,12 @@ class SoftmaxAttention(AttentionBlock):
         """See `AttentionBlock.cache`. Every token stays in the cache of sparse attention: the choice changes with the query."""
         width = 0 if self.shared_kv else self.kv_heads * (self.head_dim + self.value_dim)
         kept = FullSpan() if self.index_topk else self.span
-        return Cache(width=width, span=kept, index_width=self.indexer.head_dim if self.indexer else 0)
+        return Cache(
+            width=width,
+            span=kept,
+            state_bytes=self.state_elements * STATE_BYTES,
+            index_width=self.indexer.head_dim if self.indexer else 0,
+        )
 
     @property
     def label(self) -> str:
