@@ -4,6 +4,7 @@ Facts are those of the model classes of the transformers library, 5.24.0; of the
 """
 
 from planner.importers.huggingface.families import (
+    convolved,
     custom,
     deepseek,
     encoder_decoder,
@@ -21,6 +22,7 @@ from planner.importers.huggingface.families import (
     multimodal,
     older,
     qwen,
+    qwen4,
     recent,
     recurrent,
 )
@@ -45,6 +47,8 @@ FAMILIES: dict[str, Family] = {
     **looped.FAMILIES,
     **older.FAMILIES,
     **latent_kinds.FAMILIES,
+    **convolved.FAMILIES,
+    **qwen4.FAMILIES,
     **multimodal.FAMILIES,
 }
 
