@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.errors import CatalogueError, InputError, nearest
+from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.config import SYNONYMS
 from planner.importers.huggingface.families import FAMILIES, Family
 
@@ -121,6 +122,9 @@ def _model_type(data: Mapping[str, Any], where: str, path: str, assume: str | No
     found = data.get("model_type")
     if isinstance(found, str) and found in FAMILIES:
         return found
+    named = stated_architecture(data)
+    if named is not None:
+        return named
     if assume is not None:
         return ASSUMPTIONS[assume]
     if not isinstance(found, str):
@@ -135,4 +139,6 @@ def _assumed(data: Mapping[str, Any], model_type: str) -> list[str]:
     found = data.get("model_type")
     if found == model_type:
         return []
+    if stated_architecture(data) == model_type:
+        return [f"model_type {found!r} is not known: read as {model_type}, which architectures names"]
     return [f"model_type {found!r} is not known: read as {model_type}, as you asked; check the parameter count"]

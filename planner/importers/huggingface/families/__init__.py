@@ -25,6 +25,7 @@ from planner.importers.huggingface.families import (
     qwen4,
     recent,
     recurrent,
+    served,
 )
 from planner.importers.huggingface.families.family import Family
 
@@ -49,6 +50,7 @@ FAMILIES: dict[str, Family] = {
     **latent_kinds.FAMILIES,
     **convolved.FAMILIES,
     **qwen4.FAMILIES,
+    **served.FAMILIES,
     **multimodal.FAMILIES,
 }
 
