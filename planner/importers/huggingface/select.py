@@ -10,6 +10,7 @@ from planner.errors import CatalogueError, InputError, nearest
 from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.config import SYNONYMS
 from planner.importers.huggingface.families import FAMILIES, Family
+from planner.importers.huggingface.unsupported import UNSUPPORTED
 
 NESTED = ("text_config", "language_config", "llm_config", "thinker_config", "lm_config", "decoder")
 """Where files of models with several towers keep the text part."""
@@ -129,6 +130,8 @@ def _model_type(data: Mapping[str, Any], where: str, path: str, assume: str | No
         return ASSUMPTIONS[assume]
     if not isinstance(found, str):
         raise CatalogueError(where, [f"{path}: {'is missing' if found is None else 'is not text'}"])
+    if found in UNSUPPORTED:
+        raise CatalogueError(where, [f"{path}: {found} {UNSUPPORTED[found]}"])
     hint = nearest(found, FAMILIES)
     advice = "--assume llama-like reads it as a Llama"
     shown = found if len(found) <= 60 else f"{found[:57]}..."  # noqa: PLR2004 - keeps the message short

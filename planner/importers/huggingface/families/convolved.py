@@ -86,13 +86,8 @@ def _ink_layer(config: Config, index: int) -> dict[str, Any]:
 
 
 def _ink_model(config: Config) -> dict[str, Any]:
-    """Inkling: a norm of the embedding; rows of the LM head that only pad it are not stored."""
-    rows = config.integer("vocab_size")
-    return {
-        "vocab_size": config.optional("unpadded_vocab_size") or rows,
-        "embedding_rows": rows,
-        "other_parameters": config.integer("hidden_size"),
-    }
+    """Inkling: a norm of the embedding."""
+    return {"other_parameters": config.integer("hidden_size")}
 
 
 def _ink_width(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
@@ -141,9 +136,13 @@ def _ink2_layer(config: Config, index: int) -> dict[str, Any]:
 
 
 def _ink2_model(config: Config) -> dict[str, Any]:
-    """Inkling 2: the last result, too, is a mixture of those of earlier blocks."""
-    fields = _ink_model(config)
-    return fields | {"other_parameters": 2 * config.integer("hidden_size")}
+    """Inkling 2: the last result, too, is a mixture of those of earlier blocks; rows that only pad the LM head are not stored."""
+    rows = config.integer("vocab_size")
+    return {
+        "vocab_size": config.optional("unpadded_vocab_size") or rows,
+        "embedding_rows": rows,
+        "other_parameters": 2 * config.integer("hidden_size"),
+    }
 
 
 # ---- ZAYA ------------------------------------------------------------------------------------------------------------
@@ -203,7 +202,13 @@ FAMILIES: dict[str, Family] = {
         layer=_ink_layer,
         model=_ink_model,
         tied="never",
-        ignored=("shared_expert_sink", "logits_mup_width_multiplier", "number_of_conv_states", "mtp_local_layer_ids"),
+        ignored=(
+            "shared_expert_sink",
+            "unpadded_vocab_size",
+            "logits_mup_width_multiplier",
+            "number_of_conv_states",
+            "mtp_local_layer_ids",
+        ),
     ),
     "inkling2_text": Family(
         attention=_ink_attention(output_gate="element"),

@@ -254,6 +254,8 @@ def _marian_model(config: Config) -> dict[str, Any]:
     """Marian: positions are computed but stored; the two sides may have vocabularies of their own."""
     shared = config.flag("share_encoder_decoder_embeddings", default=True)
     fields = bart_model(extra=0, embedding_norm=False, copies=2 if shared else 1)(config)
+    if not shared:
+        fields["vocab_size"] = config.integer("decoder_vocab_size", config.integer("vocab_size"))
     if not shared and config.flag("tie_word_embeddings", default=True):
         own = Table(name="encoder.embed_tokens", rows=config.integer("vocab_size"), width=config.integer("hidden_size"))
         fields["tables"] = (own,)
@@ -394,7 +396,7 @@ FAMILIES: dict[str, Family] = {
         layer=_t5_bias,
         model=_t5_encoder,
         layers=_t5_layers,
-        tied=True,
+        tied="always",
         aliases=T5_NAMES,
         ignored=(*T5.ignored, "local_radius", "global_block_size", "encoder_attention_type"),
     ),

@@ -161,6 +161,13 @@ FAMILIES: dict[str, Family] = {
             "num_attention_heads": "num_decoder_attention_heads",
             **_SIDES,
         },
-        ignored=("is_encoder_decoder", "num_hidden_layers", "disable_ngram_loss", "relative_max_distance", "eps"),
+        ignored=(
+            "is_encoder_decoder",
+            "num_hidden_layers",
+            "disable_ngram_loss",
+            "relative_max_distance",
+            "eps",
+            "add_cross_attention",
+        ),
     ),
 }

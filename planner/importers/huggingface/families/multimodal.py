@@ -125,11 +125,28 @@ TEXT_TYPES = {
 }
 
 TIED_BY_TEXT = frozenset(
-    {"llama4", "kimi_vl", "internvl_chat", "deepseek_vl_v2", "blip-2", "instructblip", "instructblipvideo"}
+    {"llama4", "kimi_vl", "internvl_chat", "deepseek_vl_v2", "blip-2", "instructblip", "instructblipvideo", "vibevoice"}
 )
 """Types whose text part alone says whether the embeddings are tied."""
 
-TIED_BY_EITHER = frozenset({"qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "minimax_m3_vl", "glm46v", "glmga"})
+TIED_BY_EITHER = frozenset(
+    {
+        "fast_vlm",
+        "hunyuan_vl",
+        "llava",
+        "llava_next_video",
+        "llava_onevision",
+        "paddleocr_vl",
+        "video_llama_3",
+        "qwen2_vl",
+        "qwen2_5_vl",
+        "glm4v",
+        "glm4v_moe",
+        "minimax_m3_vl",
+        "glm46v",
+        "glmga",
+    }
+)
 """Types whose embeddings are tied if the whole or the text part says so."""
 
 NEVER_TIED = frozenset(

@@ -128,8 +128,9 @@ FAMILIES: dict[str, Family] = {
             window=window_on(kinds(lambda config, index: "full_attention", known=SLIDING)),  # noqa: ARG005
             bias="attention_bias",
             output_bias="attention_bias",
+            derived_dim=True,
         ),
-        ignored=("pooling",),
+        ignored=("pooling", "head_dim"),
     ),
     "cpmant": Family(
         attention=softmax(),
