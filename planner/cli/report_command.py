@@ -77,11 +77,17 @@ def command(**options: Any) -> None:
 
 def _path(options: dict[str, Any]) -> Path:
     """Return the file to write; beside the reader, named after model and chip, where none is given."""
-    names = (Path(options[name]).stem for name in ("model", "hardware_name"))
-    path = Path(options["output"] or f"{'-'.join(name.strip('.') or 'report' for name in names)}.html")
+    names = (_short(options[name]) for name in ("model", "hardware_name"))
+    path = Path(options["output"] or f"{'-'.join(names)}.html")
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"--output: {path} is no name for a report, end it in {', '.join(SUFFIXES)}")
     return path
+
+
+def _short(name: str) -> str:
+    """Return the last part of a name or path, without the suffix of a description."""
+    path = Path(name).resolve()
+    return path.stem if path.suffix in (".yaml", ".yml", ".json") else path.name
 
 
 def _content(path: Path, found: Study, options: dict[str, Any], notes: tuple[str, ...]) -> str | bytes:

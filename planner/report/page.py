@@ -66,7 +66,7 @@ def render(study: Study, origin: Origin) -> str:
     """Return the report as one HTML document."""
     from markupsafe import Markup  # noqa: PLC0415 - not needed where a chart alone is drawn
 
-    found = _charts(study, charts.Look(palette=charts.PAGE, width="container"))
+    found = _charts(study, charts.Look(palette=charts.PAGE, width="container", font=charts.PAGE_FONT))
     scripts = {"library": charts.library() if found else "", "own": _text("report.js")}
     readouts = tables.readouts(study)
     content = {
@@ -85,6 +85,7 @@ def render(study: Study, origin: Origin) -> str:
     return _template().render(
         study=study,
         origin=origin,
+        versions=charts.versions(),
         **content,
         drawn={name: Markup(text) for name, text in _drawn(found).items()},  # noqa: S704 - drawn here, from escaped text
         specs=embedded(found),
@@ -139,14 +140,18 @@ def _charts(study: Study, look: charts.Look) -> dict[str, charts.Spec]:
         return {}
     selection = _selection(study)
     return {
-        "roofline": charts.roofline(frames.roofs(study, points), points, selection, look),
-        "times": charts.times(times, frames.marks(study), selection, look),
+        "roofline": charts.roofline_chart(frames.roofs(study, points), points, selection, look),
+        "times": charts.times_chart(times, frames.marks(study), selection, look),
     }
 
 
 def _drawn(found: Mapping[str, charts.Spec]) -> dict[str, str]:
     """Return the charts as they stand at first, for readers whose browser runs no scripts."""
-    return {name: charts.svg({**spec, "width": DRAWN_WIDTH}) for name, spec in found.items()}
+    font = {"font": charts.DRAWN_FONT}
+    return {
+        name: charts.svg({**spec, "width": DRAWN_WIDTH, "config": spec["config"] | font}, prefix=f"{name}-")
+        for name, spec in found.items()
+    }
 
 
 def _template() -> jinja2.Template:
