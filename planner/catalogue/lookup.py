@@ -135,20 +135,31 @@ def _read_hardware(path: Path) -> Hardware:
 @cache
 def default_latencies() -> Latencies:
     """Return the latencies of topologies, for chips whose file has none."""
-    path = data_folder("hardware") / "links" / "latency.yaml"
+    path = data_folder("hardware") / "links" / "default-latencies.yaml"
     return validate(Latencies, read_mapping(path), str(path))
 
 
-def load_engine(name: str) -> Engine:
+def load_engine(name: str | None = None) -> Engine:
     """Return the memory rules of a serving engine: by its name in the catalogue, or from a YAML file.
+
+    Parameters
+    ----------
+    name : str, optional
+        A name or a path; the engine that the catalogue calls its default where not given.
 
     Raises
     ------
     InputError
         If there is no such engine, or its file cannot be used.
     """
-    path = _find(name, ENGINES, "engine")
-    return validate(Engine, read_mapping(path), str(path))
+    if name is not None:
+        path = _find(name, ENGINES, "engine")
+        return validate(Engine, read_mapping(path), str(path))
+    for path in entries(ENGINES).values():
+        engine = validate(Engine, read_mapping(path), str(path))
+        if engine.default:
+            return engine
+    raise InputError(f"{ENGINES}: no engine says `default: true`, name one with --engine")
 
 
 def all_models() -> Iterator[tuple[str, Model]]:

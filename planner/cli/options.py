@@ -96,9 +96,7 @@ def engine_option(function: F) -> F:
     return click.option(
         "--engine",
         metavar="NAME",
-        default="vllm",
-        show_default=True,
-        help="Whose memory rules say what fits: a name, or a YAML file.",
+        help="Whose memory rules say what fits: a name, or a YAML file.  [default: the catalogue's]",
     )(function)
 
 
