@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from roofline_cases import WIDE, attention, compute_bound_prompt, matmul, rated, ridge
+from chapter.roofline_cases import WIDE, attention, compute_bound_prompt, matmul, rated, ridge
 
-from planner.catalogue import load_hardware
+from planner.catalogue import load_engine, load_hardware
 from planner.model import FeedForward, LayerGroup, Model, SoftmaxAttention
 from planner.precision import policy
 from planner.roofline import (
@@ -206,6 +206,7 @@ def test_c20_solver_finds_the_same_batch_in_a_model() -> None:
         phase=Phase.DECODE,
         context=1024,
         new_tokens=1,
+        engine=load_engine("vllm"),
     )
     found = {answer.name: answer for answer in solve_ops(question)}
     assert found["o_proj"].critical_tokens == pytest.approx(255.2, rel=3e-4)

@@ -1,7 +1,7 @@
 """Makes `data/` from the full tables of measured kernels: every row that beats the floor, the row of each chip and kernel
 that comes nearest to it, and a seeded sample of the others.
 
-    python tests/measured/make_sample.py FOLDER
+    cd tests; python -m measured.make_sample FOLDER
 
 `FOLDER` holds `<chip>_<kernel>.csv`. Prints the table of `data/README.md`.
 """
@@ -13,7 +13,7 @@ import random
 import sys
 from pathlib import Path
 
-from kernel_floor import DATA, HBM_CHIPS, LARGE_CACHE_CHIPS, OPS, REASONS, Case
+from measured.kernel_floor import DATA, HBM_CHIPS, LARGE_CACHE_CHIPS, OPS, REASONS, Case
 
 SEED = 20250101
 SHARE = 0.1

@@ -6,7 +6,7 @@ import csv
 from collections import Counter
 
 import pytest
-from kernel_floor import DATA, HBM_CHIPS, LARGE_CACHE_CHIPS, OPS, REASONS, Case, floor_of, read_cases
+from measured.kernel_floor import DATA, HBM_CHIPS, LARGE_CACHE_CHIPS, OPS, REASONS, Case, floor_of, read_cases
 
 from planner.hardware import Hardware
 
@@ -43,7 +43,7 @@ def toy_chip() -> Hardware:
 
 
 def gemm(latency_s: float, m: int, n: int, k: int, monkeypatch: pytest.MonkeyPatch) -> Case:
-    monkeypatch.setattr("kernel_floor.chip", lambda _: toy_chip())
+    monkeypatch.setattr("measured.kernel_floor.chip", lambda _: toy_chip())
     row = {"chip": "toy", "dtype": "bfloat16", "m": str(m), "n": str(n), "k": str(k), "latency_s": str(latency_s)}
     return Case("gemm", row)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from worked_answers import PROBLEMS, TOPICS, agrees, answer, read_rows
+from worked.worked_answers import PROBLEMS, TOPICS, agrees, answer, read_rows
 
 ROWS = read_rows("answers.csv")
 OUT_OF_SCOPE = read_rows("out_of_scope.csv")
@@ -50,7 +50,7 @@ def test_tolerances_are_no_wider_than_rounding() -> None:
     """Own values are printed to seven digits; wider tolerances are the exception, and say why."""
     wide = [row for row in ROWS if float(row["tolerance"]) > 1e-6]
     assert all(float(row["tolerance"]) <= 1e-4 and row["note"] for row in wide)
-    assert len(wide) <= 4
+    assert len(wide) <= 3
 
 
 def test_rows_out_of_scope_say_why() -> None:

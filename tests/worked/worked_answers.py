@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from worked_inputs import (
+from worked.worked_inputs import (
     NOTHING,
     STORED,
     Inputs,
@@ -26,7 +26,7 @@ from worked_inputs import (
     scheme_of,
     stored_weights,
 )
-from worked_times import (
+from worked.worked_times import (
     key_value_flops,
     layer_flops,
     load_time,
@@ -44,19 +44,20 @@ from worked_times import (
 )
 
 from planner.decompose import decompose
-from planner.memory import cache_bytes, weight_bytes
+from planner.memory import cache_bytes, kv_budget_bytes, largest, most_tokens, weight_bytes
 from planner.model import DeltaAttention, FeedForward, LayerGroup, MixtureOfExperts
 from planner.op import Axis, Kind
 from planner.precision import SCHEMES, Role, policy
 from planner.roofline import (
     attainable,
     critical_batch,
+    critical_batch_experts,
     critical_intensity,
     intensity,
     rate_op,
     transfer_time,
 )
-from planner.solve.crossing import largest_batch, smallest_batch
+from planner.solve.crossing import smallest_batch
 from planner.units import parse_quantity
 from planner.workload import Phase, Step
 
@@ -117,9 +118,7 @@ def smallest_square(ridge_: float) -> float:
 
 def expert_batch(i: Inputs) -> float:
     """Smallest whole batch at which experts are compute-bound, all of them being read."""
-    experts, chosen = (i["total"] // 10**9, i["active"] // 10**9) if "total" in i else (i.get("E"), i.get("k"))
-    if "sparsity" in i:
-        experts, chosen = i["sparsity"], 1
+    experts, chosen = (i["sparsity"], 1) if "sparsity" in i else (i["E"], i["k"])
     machine = chip(i.get("Bdense") or i.get("alpha") or i["ratio"], 1)
     scheme = scheme_of("bf16", NOTHING)
 
@@ -245,15 +244,13 @@ def hybrid_kv_bytes(i: Inputs) -> float:
 def tokens_that_fit(i: Inputs) -> float:
     """Tokens whose KV cache fits the memory left, as a real number."""
     free = i["free"] if "free" in i else parse_quantity(f"{i['kv_GiB']} GiB", "B")
-    return float(free / cache_bytes(cached_model(i), kv_format(i)).per_token)
+    return float(most_tokens(free, cache_bytes(cached_model(i), kv_format(i)).per_token))
 
 
 def sequences_that_fit(i: Inputs) -> float:
     """Whole sequences whose KV cache fits beside the weights."""
-    free = i["free"] if "free" in i else i["n"] * i["hbm"] - stored_weights(i)
-    fits = largest_batch(lambda batch: batch * kv_of(i, i["T"]) - free)
-    assert fits is not None
-    return fits
+    free = i["free"] if "free" in i else kv_budget_bytes(i["n"] * i["hbm"], stored_weights(i))
+    return largest(lambda batch: batch * kv_of(i, i["T"]) <= free)
 
 
 OPS_PER_ELEMENT = {"softmax": 5, "norm": 7, "add": 1}
@@ -351,6 +348,7 @@ PROBLEMS: Mapping[str, Answer] = {
     "LLMA-07": plain_prefill_time,
     "LLMA-08": tokens_per_s_with_prefill,
     "MODAL-08": square_intensity,
+    "POPE-02": lambda i: critical_batch_experts(i["ratio"], i["total"], i["active"]),
     "ROOF-04": dot_intensity,
     "ROOF-12": batched_intensity,
     "SEED-04": dot_intensity,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from worked_inputs import (
+from worked.worked_inputs import (
     STORED,
     Inputs,
     all_weights,
