@@ -9,14 +9,12 @@ import click
 
 from planner.cli.output import FORMATS
 from planner.precision import KV_FORMATS
+from planner.units import LARGEST_COUNT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LARGEST = 10**9
-"""No batch, context or number of tokens is larger."""
-
-positive = click.IntRange(1, LARGEST)
-count_or_zero = click.IntRange(0, LARGEST)
+positive = click.IntRange(1, LARGEST_COUNT)
+count_or_zero = click.IntRange(0, LARGEST_COUNT)
 
 
 def output_options(function: F) -> F:
