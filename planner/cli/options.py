@@ -114,7 +114,7 @@ def layout_options(function: F) -> F:
         ),
         click.option(
             "--expert-imbalance",
-            type=click.FloatRange(1, LARGEST),
+            type=click.FloatRange(1, LARGEST_COUNT),
             default=1.0,
             show_default=True,
             help="Tokens of the busiest expert group over the mean.",
