@@ -17,6 +17,26 @@ from planner.errors import UnitError
 if TYPE_CHECKING:  # importing numpy.typing takes longer than everything else that a command reads
     from numpy.typing import NDArray
 
+MEBI = 2**20
+GIGA = 10**9
+TRILLION = 10**12
+
+LARGEST_COUNT = 10**9
+"""No batch, context, or number of heads, elements, experts or tokens is larger."""
+
+DECIMAL_PREFIXES: tuple[tuple[float, str], ...] = (
+    (1e24, "Y"),
+    (1e21, "Z"),
+    (1e18, "E"),
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+)
+"""For writing numbers, the largest first."""
+
 Numeric: TypeAlias = "int | float | NDArray[np.float64]"
 """A number, or an array that broadcasts against the others of the same computation."""
 

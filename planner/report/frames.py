@@ -229,9 +229,9 @@ def marks(study: Study) -> pd.DataFrame:
         if choice.threshold.batch is not None and choice.threshold.batch > 1:
             text = f"compute-bound from {choice.threshold.batch:,}"
             rows.append({"precision": choice.name, "batch": choice.threshold.batch, "event": "threshold", "text": text})
-        if choice.fitting is not None and choice.fitting > 0:
-            text = f"memory full at {choice.fitting:,}"
-            rows.append({"precision": choice.name, "batch": choice.fitting, "event": "full", "text": text})
+        if choice.memory.max_batch:
+            text = f"memory full at {choice.memory.max_batch:,}"
+            rows.append({"precision": choice.name, "batch": choice.memory.max_batch, "event": "full", "text": text})
     last = study.batches[-1]
     # A label stands on the side where there is room for it.
     shown = [{**row, "side": "right" if row["batch"] ** 2 < last else "left"} for row in rows if row["batch"] <= last]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from planner import catalogue
+from planner import catalogue, solve
+from planner.errors import InputError
+from planner.parallel import SINGLE_CHIP, Layout
 from planner.precision import Role
 from planner.report import frames, tables
 from planner.report.answer import answer
-from planner.report.study import LAST_OF_ALL, Study, Threshold, digest, first_compute_bound, study
+from planner.report.study import LAST_OF_ALL, Question, Study, Threshold, digest, first_compute_bound, study
 from planner.scenario import choose_precision
 from planner.workload import Phase, Step
 
@@ -21,15 +26,19 @@ def make(
     chip: str = "h100-sxm",
     *names: str,
     kv: str = "bf16",
-    phase: Phase = Phase.DECODE,
-    batch: int = 16,
-    context: int = 4096,
-    new_tokens: int = 1,
+    layout: Layout = SINGLE_CHIP,
+    **step: Any,
 ) -> Study:
     described = catalogue.load_model(model)
     policies = [choose_precision(described, name, kv=kv) for name in names or ("bf16", "int8", "fp32")]
-    step = Step(phase=phase, batch=batch, context=context, new_tokens=new_tokens)
-    return study(described, catalogue.load_hardware(chip), step, policies)
+    question = Question(
+        model=described,
+        hardware=catalogue.load_hardware(chip),
+        step=Step(**{"phase": Phase.DECODE, "batch": 16, "context": 4096, **step}),
+        engine=catalogue.load_engine("vllm"),
+        layout=layout,
+    )
+    return study(question, policies)
 
 
 # ---- thresholds ------------------------------------------------------------------------------------------------------
@@ -99,27 +108,109 @@ def test_a_precision_asked_for_twice_stands_once_and_the_asked_one_first() -> No
 # ---- memory ----------------------------------------------------------------------------------------------------------
 
 
-def test_sequences_that_fit() -> None:
-    # Llama-3.1-70B in fp8 on 80 GiB: 68,451,041,280 elements of linear layers in a byte each, embedding and LM head of
-    # 128256 x 8192 in two; 161 norms of 8192 in two. A token keeps 80 x 2 x 8 x 128 elements of a byte.
+def test_memory_of_the_model_and_of_the_chip() -> None:
+    # Llama-3.1-70B in fp8: linear layers in a byte for each element, embedding and LM head of 128256 x 8192 in two, 161 norms of
+    # 8192 in two. A token keeps 80 x 2 x 8 x 128 elements of a byte.
     linear = 80 * (8192 * 10240 + 8192 * 8192 + 3 * 8192 * 28672)
     weights = linear + 2 * 2 * 128256 * 8192 + 161 * 8192 * 2
-    each = 4097 * 80 * 2 * 8 * 128
-    asked = make("llama-3.1-70b", "h100-sxm", "fp8", kv="fp8").asked
-    assert asked.weight_bytes == weights
-    assert asked.sequence_bytes == each
-    assert asked.fitting == (80 * 2**30 - weights) // each
-    assert asked.needed_bytes(3) == weights + 3 * each
-    assert asked.weights[Role.LM_HEAD] == 2 * 128256 * 8192
+    found = make("llama-3.1-70b", "h100-sxm", "fp8", kv="fp8", layout=Layout(tp=2))
+    assert found.asked.weight_bytes == weights
+    assert found.asked.sequence_bytes == 4097 * 80 * 2 * 8 * 128
+    assert found.asked.weights[Role.LM_HEAD] == 2 * 128256 * 8192
+    whole, chip = tables.memory(found)
+    assert whole["name"] == "the whole model"
+    assert {"name": "weights together", "cells": ["72.7 GB"], "strong": True} in whole["rows"]
+    assert chip["name"] == "the fullest of 2 chips, with 16 sequences, by the rules of vLLM"
+    rows = {row["name"]: row["cells"][0] for row in chip["rows"]}
+    assert rows["weights"] == "36.3 GB"
+    assert rows["memory of a chip"] == "85.9 GB"
+    assert rows["largest batch that fits"] == f"{found.asked.memory.max_batch:,}"
+
+
+def test_what_a_chip_holds_grows_with_the_batch_up_to_the_largest_that_fits() -> None:
+    found = make("llama-3.1-70b", "h100-sxm", "fp8", kv="fp8", layout=Layout(tp=2), batch=64)
+    asked, batches = found.asked, np.array(found.batches)
+    assert np.all(np.diff(asked.taken_bytes) > 0)
+    assert asked.taken_bytes[found.batches.index(64)] == pytest.approx(asked.memory.total_bytes)
+    assert asked.memory.max_batch is not None
+    fits = asked.taken_bytes <= 80 * 2**30
+    np.testing.assert_array_equal(fits, batches <= asked.memory.max_batch)
+    marks = frames.marks(found)
+    assert marks["text"].tolist() == [f"memory full at {asked.memory.max_batch}"]
 
 
 def test_weights_that_do_not_fit_are_said_not_to() -> None:
     found = make()
-    assert found.asked.fitting is not None
-    assert found.asked.fitting < 0
-    rows = {row["name"]: row["cells"] for row in tables.memory(found)}
-    assert rows["sequences that fit"][0] == "none"
-    assert any("do not fit" in point for point in answer(found).points)
+    assert found.asked.memory.max_batch == 0
+    assert tables.memory(found)[1]["rows"][-2]["cells"][0] == "none"
+    assert any("not even one sequence of this length fits" in point for point in answer(found).points)
+
+
+# ---- several chips ---------------------------------------------------------------------------------------------------
+
+
+def test_exchanges_between_chips_are_operations_with_their_own_bound_and_sources() -> None:
+    found = make("llama-3.1-70b", "h100-sxm", "fp8", "bf16", layout=Layout(tp=8))
+    rows = {row["name"]: row for group in tables.side_by_side(found) for row in group["rows"]}
+    assert rows["down_proj.all_reduce"]["cells"][0]["bound"] == "network"
+    assert rows["down_proj.all_reduce"]["cells"][0]["from_batch"] == ""
+    assert all(detail["has_network"] for detail in tables.details(found))
+    assert set(frames.times(found)["part"]) == {"compute", "memory", "network"}
+    assert "down_proj.all_reduce" not in set(frames.points(found)["operation"])
+    sources = {row["name"]: row["source"] for row in tables.figures(found)}
+    assert {"links scale up one way", "links scale up latency"} <= set(sources)
+    assert not any(name.startswith("links scale out") for name in sources)
+    wider = tables.figures(make("llama-3.1-70b", "h100-sxm", "bf16", layout=Layout(tp=8, pp=2)))
+    assert any(row["name"].startswith("links scale out") for row in wider)
+    assert "on 8 chips (tp 8)" in answer(found).lead
+    assert "Exchanges between chips take" in " ".join(answer(found).points)
+
+
+def test_the_whole_step_of_several_chips_stands_under_the_roof() -> None:
+    found = make("llama-3.1-70b", "h100-sxm", "bf16", layout=Layout(tp=8), batch=64)
+    points = frames.points(found)
+    (step,) = points[(points["operation"] == frames.STEP) & (points["batch"] == 64)].to_dict("records")
+    asked = found.asked.point
+    assert step["attainable_rate"] == pytest.approx(asked.flops() / asked.lower_s, rel=1e-4)
+    assert step["attainable_rate"] < 0.99 * step["arithmetic_intensity"] * 3.35e12
+
+
+def test_a_layout_that_engines_do_not_run_is_refused() -> None:
+    with pytest.raises(InputError, match="tp"):
+        make(layout=Layout(tp=7))
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "layout"),
+    [
+        ("llama-3.1-70b", "h100-sxm", SINGLE_CHIP),
+        ("llama-3.1-70b", "h100-sxm", Layout(tp=4)),
+        ("qwen3-30b-a3b", "mi300x", SINGLE_CHIP),
+        ("deepseek-v3", "tpu-v5p", SINGLE_CHIP),
+    ],
+)
+@pytest.mark.parametrize("context", [0, 4096])
+def test_thresholds_are_those_of_the_solver(name: str, chip: str, layout: Layout, context: int) -> None:
+    found = make(name, chip, "fp8", "bf16", layout=layout, context=context)
+    for choice in found.choices:
+        question = solve.Question(
+            model=found.model,
+            hardware=found.hardware,
+            precision=choice.precision,
+            phase=Phase.DECODE,
+            context=context,
+            new_tokens=1,
+            engine=found.question.engine,
+            layout=layout,
+        )
+        solved = {(op.group, op.name): op.critical_batch for op in solve.solve_ops(question)}
+        for key, threshold in choice.thresholds.items():
+            if threshold.batch is None and not threshold.is_never:
+                assert solved[key] is not None
+                assert solved[key] > LAST_OF_ALL
+            else:
+                assert threshold.batch == solved[key], key
+        assert choice.threshold.batch == solve.solve_step(question).critical_batch
 
 
 # ---- sentences -------------------------------------------------------------------------------------------------------
@@ -180,7 +271,9 @@ def test_formats_of_one_peak_share_a_roof() -> None:
 def test_every_figure_used_has_its_source_and_no_other_stands_there() -> None:
     found = make("llama-3.1-70b", "h100-sxm", "fp8", "bf16")
     rows = {row["name"]: row for row in tables.figures(found)}
-    assert list(rows) == ["peak bf16", "peak fp8", "memory capacity", "memory bandwidth"]
+    chip = [name for name in rows if not name.startswith("vLLM: ")]
+    assert chip == ["peak bf16", "peak fp8", "memory capacity", "memory bandwidth"]
+    assert "gpu_memory_utilization" in rows["vLLM: share of memory that it uses"]["source"]
     assert rows["memory bandwidth"]["value"] == "3.35 TB/s"
     assert "product page" in rows["peak fp8"]["source"]
 
@@ -198,7 +291,10 @@ def test_every_chip_of_the_catalogue_can_be_reported_on(chip: str) -> None:
 
 
 def test_the_digest_changes_with_the_descriptions_only() -> None:
-    model, chip = catalogue.load_model("llama-3.1-70b"), catalogue.load_hardware("h100-sxm")
-    assert digest(model, chip) == digest(model.model_copy(), chip.model_copy())
-    assert digest(model, chip) != digest(model.model_copy(update={"vocab_size": 128257}), chip)
-    assert digest(model, chip) != digest(model, chip.model_copy(update={"year": 1999}))
+    question = make().question
+    assert digest(question) == digest(make(batch=99).question)
+    model = question.model.model_copy(update={"vocab_size": 128257})
+    chip = question.hardware.model_copy(update={"year": 1999})
+    assert (
+        len({digest(question), digest(replace(question, model=model)), digest(replace(question, hardware=chip))}) == 3
+    )
