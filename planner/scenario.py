@@ -8,13 +8,11 @@ from planner.hardware import Hardware
 from planner.memory import MemoryPlan, checkpoint_bytes
 from planner.model import Model
 from planner.precision import Precision, policy
-from planner.units import gigabytes
+from planner.units import TRILLION, gigabytes
 from planner.workload import Phase, Step
 
 DEFAULT_TOKENS = 4096
 """Context of a decode step, and length of a prompt, where none is given."""
-
-TRILLION = 10**12
 
 
 def choose_precision(

@@ -14,6 +14,7 @@ from planner.engine import Engine
 from planner.errors import InputError, nearest
 from planner.hardware import Hardware, Latencies
 from planner.model import Checkpoint, Model
+from planner.units import MEBI
 
 CONFIG_NAME = "config.json"
 EXPORTER_NAME = "hf_quant_config.json"
@@ -24,7 +25,7 @@ GGUF = ".gguf"
 ENGINES = "hardware/engines"
 """Rules of engines lie with the chips that they run on: they say how much of a chip's memory is left."""
 
-MAX_INDEX_BYTES = 64 * 2**20
+MAX_INDEX_BYTES = 64 * MEBI
 """The index of a checkpoint names every tensor: some MB for models with many experts."""
 
 

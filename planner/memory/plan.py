@@ -17,10 +17,7 @@ from planner.memory.footprint import Footprint, Parts, StageBytes, footprint
 from planner.model import Model
 from planner.parallel import Layout, check_layout, divide_up
 from planner.precision import Precision
-from planner.units import FORMATS, GIGA, Numeric, maximum
-
-LARGEST = GIGA
-"""No batch or context that is asked for is larger."""
+from planner.units import FORMATS, LARGEST_COUNT, Numeric, maximum
 
 MANY_CHIPS = 1000
 """Advice stops at this many chips."""
@@ -74,7 +71,7 @@ class MemoryPlan:
 
 
 def largest(fits: Callable[[int], bool]) -> int:
-    """Return the largest whole number up to `LARGEST` that fits, where every smaller one does; 0 where 1 does not.
+    """Return the largest whole number up to `LARGEST_COUNT` that fits, where every smaller one does; 0 where 1 does not.
 
     >>> largest(lambda n: n * n <= 50)
     7
@@ -83,9 +80,9 @@ def largest(fits: Callable[[int], bool]) -> int:
         return 0
     low, high = 1, 2
     while fits(high):
-        if high >= LARGEST:
-            return LARGEST
-        low, high = high, min(2 * high, LARGEST)
+        if high >= LARGEST_COUNT:
+            return LARGEST_COUNT
+        low, high = high, min(2 * high, LARGEST_COUNT)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

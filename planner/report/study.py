@@ -22,7 +22,7 @@ from planner.op import Op
 from planner.parallel import SINGLE_CHIP, Layout
 from planner.precision import Precision, Role
 from planner.step import StepRating, rate_step
-from planner.units import Numeric
+from planner.units import LARGEST_COUNT, Numeric
 from planner.workload import Step
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LAST_OF_ALL = 2**16
 """Every batch up to this one is tried."""
 
-BEYOND_ALL = 10**9
+BEYOND_ALL = LARGEST_COUNT
 """A batch at which intensities have long reached their limits."""
 
 LEAST_SHOWN = 64

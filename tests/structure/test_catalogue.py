@@ -54,6 +54,7 @@ DIMENSIONS = {
     "bandwidth": "B/s",
     "one_way": "B/s",
     "one_way_pair": "B/s",
+    "latency": "s",
     "tdp": "W",
     "hourly": "USD/h",
     "list": "USD",
@@ -78,7 +79,11 @@ def test_every_quantity_is_read_as_pint_reads_it(name: str) -> None:
     data = yaml.safe_load((catalogue.data_folder("hardware") / f"{name}.yaml").read_text(encoding="utf-8"))
     loaded = {path: figure.value for path, figure in catalogue.load_hardware(name).figures()}
     raw = dict(figures(data))
-    assert raw.keys() == loaded.keys()
+    claims = {path for path, value in raw.items() if isinstance(value, bool)}
+    raw = {path: value for path, value in raw.items() if path not in claims}
+    supplied = {path for path in loaded if path.endswith(".latency")}  # from links/latency.yaml where the file has none
+    assert raw.keys() <= loaded.keys()
+    assert loaded.keys() - supplied <= raw.keys()
     for path, value in raw.items():
         parts = path.split(".")
         unit = DIMENSIONS.get(parts[0]) or DIMENSIONS[parts[-1]]
@@ -95,7 +100,7 @@ def test_every_figure_has_a_source_and_a_price_its_day(name: str) -> None:
     chip = catalogue.load_hardware(name)
     assert all(figure.source.strip() for _, figure in chip.figures())
     if chip.price and chip.price.hourly and chip.price.hourly.value is not None:
-        assert re.fullmatch(r"\d{4}-\d{2}(-\d{2})?", chip.price.hourly.date or "")
+        assert chip.price.hourly.date, "a price has the day that it held, or says that this is not known"
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -116,4 +121,4 @@ def test_the_catalogue_is_large_enough() -> None:
 def test_names_are_plain(kind: str) -> None:
     folder: Path = catalogue.data_folder(kind)
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9.-]*", path.stem) for path in folder.glob("*.yaml"))
-    assert [path.name for path in folder.iterdir() if path.suffix != ".yaml"] == []
+    assert {path.name for path in folder.iterdir() if path.suffix != ".yaml"} <= {"links", "engines"}
