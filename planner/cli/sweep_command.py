@@ -50,7 +50,14 @@ MOST_PRINTED = 10_000
 @click.option("--attention-dp", default="1", show_default=True, metavar="RANGE")
 @click.option("--cp", default="1", show_default=True, metavar="RANGE")
 @engine_option
-@click.option("--format", "output_format", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How to print the result.",
+)
 @click.option(
     "--output", "-o", metavar="FILE", help="x.csv or x.parquet: written in blocks, resumed when it was stopped."
 )
