@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, settings
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 # Bounds are arithmetic: no example takes long, and a slow machine must not fail a test.
 settings.register_profile("planner", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)

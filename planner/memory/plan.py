@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from planner.engine import Engine
 from planner.errors import InputError
 from planner.hardware import Hardware
@@ -186,7 +184,7 @@ def memory_plan(
     page = int(engine.page_tokens.value)
     verdict = _UNKNOWN
     if foot.capacity_bytes is not None:
-        verdict = _Verdict(fits=np.less_equal(parts.total_bytes, foot.capacity_bytes))
+        verdict = _Verdict(fits=parts.total_bytes <= foot.capacity_bytes)
         if isinstance(batch, int | float) and isinstance(context, int | float):
             sequences, tokens = math.ceil(batch), max(math.ceil(context), 1)
             verdict = _verdict(_Question(model, hardware, precision, engine, sequences, tokens), foot)

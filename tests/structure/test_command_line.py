@@ -131,7 +131,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("output_format", ["table", "json", "csv", "md"])
 def test_ops_imports_no_library_of_other_commands(output_format: str) -> None:
-    heavy = {"pandas", "scipy", "altair", "jinja2", "vl_convert", "planner.importers", "planner.solve"}
+    heavy = {"numpy", "pandas", "scipy", "altair", "jinja2", "vl_convert", "planner.importers", "planner.solve"}
     arguments = ["ops", "llama-3.1-70b", "--hardware", "h100-sxm", "--format", output_format]
     code = (
         f"import sys\ntry:\n  {run_code(arguments)}\nfinally:\n  assert not {heavy!r} & set(sys.modules), sys.modules"
