@@ -7,30 +7,96 @@ Prefixes are read here and nowhere else, by the QuantiPhy library: decimal (k, M
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from planner.errors import UnitError
 
-if TYPE_CHECKING:  # importing numpy.typing takes longer than everything else that a command reads
+if TYPE_CHECKING:  # see is_array
+    import numpy as np
     from numpy.typing import NDArray
+
+MEBI = 2**20
+GIGA = 10**9
+TRILLION = 10**12
+
+LARGEST_COUNT = 10**9
+"""No batch, context, or number of heads, elements, experts or tokens is larger."""
+
+DECIMAL_PREFIXES: tuple[tuple[float, str], ...] = (
+    (1e24, "Y"),
+    (1e21, "Z"),
+    (1e18, "E"),
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+)
+"""For writing numbers, the largest first."""
 
 Numeric: TypeAlias = "int | float | NDArray[np.float64]"
 """A number, or an array that broadcasts against the others of the same computation."""
 
 
+def is_array(*values: object) -> bool:
+    """Whether any of the values is a NumPy array.
+
+    A command about a single point never needs NumPy, and importing it takes as long as everything else that the command does. So
+    it is imported where there are arrays, and where it was not imported, nothing is one.
+
+    >>> is_array(1, 2.5)
+    False
+    """
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and any(isinstance(value, numpy.ndarray) for value in values)
+
+
+def anywhere(condition: Any) -> bool:
+    """Whether a condition, or a number's being other than 0, holds for any element."""
+    return bool(condition.any() if is_array(condition) else condition)
+
+
+def everywhere(condition: Any) -> bool:
+    """Whether a condition holds for all elements."""
+    return bool(condition.all() if is_array(condition) else condition)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether all elements are finite numbers."""
+    if is_array(value):
+        import numpy as np  # noqa: PLC0415 - see is_array
+
+        return bool(np.isfinite(value).all())
+    return math.isfinite(value)
+
+
+def summed(value: Any) -> float:
+    """Return the sum over all elements."""
+    return float(value.sum() if is_array(value) else value)
+
+
+def largest_of(value: Any) -> float:
+    """Return the largest element."""
+    return float(value.max() if is_array(value) else value)
+
+
 def minimum(a: Numeric, b: Numeric) -> Numeric:
     """Return the elementwise minimum; plain numbers stay Python numbers, so that counts stay exact."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+    if is_array(a, b):
+        import numpy as np  # noqa: PLC0415 - see is_array
+
         return np.minimum(a, b)
     return min(a, b)
 
 
 def maximum(a: Numeric, b: Numeric) -> Numeric:
     """Return the elementwise maximum; plain numbers stay Python numbers."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+    if is_array(a, b):
+        import numpy as np  # noqa: PLC0415 - see is_array
+
         return np.maximum(a, b)
     return max(a, b)
 

@@ -11,8 +11,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from planner.errors import CatalogueError, nearest
+from planner.units import MEBI
 
-MAX_FILE_BYTES = 4 * 2**20
+MAX_FILE_BYTES = 4 * MEBI
 MAX_NODES = 200_000
 """A description has some hundreds of values; a file that unfolds into more than this is a bomb or a mistake."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -14,6 +15,9 @@ from planner.cli.catalog_option import catalog_option, show_notes
 
 # pydantic would look through every installed package for plugins, which takes longer than a command does.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+GARBAGE_THRESHOLD = 100_000
+"""Objects made before Python looks for garbage: imports make nearly as many, which all stay, and a short command is over by then."""
 
 EXIT_BAD_INPUT = 2
 EXIT_INFEASIBLE = 3
@@ -71,6 +75,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 for an answer, 2 for bad input, 3 for an infeasible plan."""
+    gc.set_threshold(GARBAGE_THRESHOLD)
     sys.exit(run(arguments))
 
 

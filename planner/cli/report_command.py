@@ -10,12 +10,19 @@ import click
 
 from planner import __version__, catalogue
 from planner.cli.command_line import command_line
-from planner.cli.options import assume_option, engine_option, hardware_option, precision_options, step_options
+from planner.cli.options import (
+    LAYOUT_OPTIONS,
+    assume_option,
+    engine_option,
+    hardware_option,
+    layout_options,
+    precision_options,
+    step_options,
+)
 from planner.cli.output import write_whole
 from planner.errors import InputError
-from planner.memory import memory_plan
-from planner.parallel import SINGLE_CHIP
-from planner.report.study import Study, study
+from planner.parallel import Layout
+from planner.report.study import Question, Study, study
 from planner.scenario import choose_precision, default_lengths, warnings
 from planner.workload import Phase, Step
 
@@ -30,6 +37,7 @@ SUFFIXES = (".html", ".svg", ".png")
 @click.argument("model")
 @hardware_option
 @step_options
+@layout_options
 @assume_option
 @precision_options
 @engine_option
@@ -59,29 +67,29 @@ def command(**options: Any) -> None:
     kv = options["kv_precision"]
     asked = choose_precision(model, first.strip() or None, experts=options["moe_precision"], kv=kv)
     compared = [choose_precision(model, name.strip(), kv=kv) for name in (*others, *SIDE_BY_SIDE)]
-    memory = memory_plan(
-        model,
-        hardware,
-        asked,
-        SINGLE_CHIP,
-        batch=step.batch,
-        context=context + new_tokens,
-        engine=catalogue.load_engine(options["engine"]),
-    )
-    notes = warnings(model, hardware, step, memory)
+    layout = Layout(**{name: options[name] for name in LAYOUT_OPTIONS})
+    engine = catalogue.load_engine(options["engine"])
+    found = study(Question(model=model, hardware=hardware, step=step, engine=engine, layout=layout), (asked, *compared))
+    notes = warnings(model, hardware, step, found.asked.memory)
     for note in notes:
         click.echo(f"note: {note}", err=True)
-    write_whole(path, _content(path, study(model, hardware, step, (asked, *compared)), options, notes))
+    write_whole(path, _content(path, found, options, notes))
     click.echo(path)
 
 
 def _path(options: dict[str, Any]) -> Path:
     """Return the file to write; beside the reader, named after model and chip, where none is given."""
-    names = (Path(options[name]).stem for name in ("model", "hardware_name"))
-    path = Path(options["output"] or f"{'-'.join(name.strip('.') or 'report' for name in names)}.html")
+    names = (_short(options[name]) for name in ("model", "hardware_name"))
+    path = Path(options["output"] or f"{'-'.join(names)}.html")
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"--output: {path} is no name for a report, end it in {', '.join(SUFFIXES)}")
     return path
+
+
+def _short(name: str) -> str:
+    """Return the last part of a name or path, without the suffix of a description."""
+    path = Path(name).resolve()
+    return path.stem if path.suffix in (".yaml", ".yml", ".json") else path.name
 
 
 def _content(path: Path, found: Study, options: dict[str, Any], notes: tuple[str, ...]) -> str | bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue
-from planner.cli.options import count_or_zero, hardware_option, output_options, positive
+from planner.cli.options import count_or_zero, engine_option, hardware_option, output_options, positive
 from planner.cli.output import Result, emit
 from planner.cli.tables import new_table
 from planner.precision import KV_FORMATS
@@ -43,7 +43,7 @@ EXIT_INFEASIBLE = 3
     help="What to reach: compute-bound, mfu=0.4, tpot=30ms or tokens_per_s=1e5.",
 )
 @click.option("--max-chips", type=click.IntRange(1, 4096), help="Chips at most.  [default: 64]")
-@click.option("--engine", metavar="NAME", default="vllm", show_default=True, help="Whose memory rules say what fits.")
+@engine_option
 @output_options
 def command(**options: Any) -> None:
     """Find the smallest batch and the fewest chips that are compute-bound.

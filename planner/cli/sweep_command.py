@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue
-from planner.cli.options import positive
+from planner.cli.options import engine_option, positive
 from planner.cli.output import FORMATS, Result, emit
 from planner.cli.progress import advancing
 from planner.cli.tables import new_table
@@ -49,8 +49,15 @@ MOST_PRINTED = 10_000
 @click.option("--ep", default="1", show_default=True, metavar="RANGE")
 @click.option("--attention-dp", default="1", show_default=True, metavar="RANGE")
 @click.option("--cp", default="1", show_default=True, metavar="RANGE")
-@click.option("--engine", metavar="NAME", default="vllm", show_default=True, help="Whose memory rules say what fits.")
-@click.option("--format", "output_format", type=click.Choice(FORMATS), default="table", show_default=True)
+@engine_option
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How to print the result.",
+)
 @click.option(
     "--output", "-o", metavar="FILE", help="x.csv or x.parquet: written in blocks, resumed when it was stopped."
 )

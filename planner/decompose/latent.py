@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-
-import numpy as np
+from typing import Any
 
 from planner.decompose.attention import index, index_scores
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import CompressedAttention, LatentAttention, Tensor
 from planner.op import Attention, Axis, FullSpan, IndexMatmul, Matmul, Op, SelectedSpan, SlidingSpan
 from planner.precision import Role
-from planner.units import Numeric
+from planner.units import Numeric, anywhere, everywhere, is_array
 from planner.workload import Step
 
 LATENT = Axis("latent", 1)
@@ -37,9 +36,9 @@ def latent_attention(block: LatentAttention, lowering: Lowering) -> Iterator[Op]
     if block.indexer:
         yield from index(block.indexer, tensors, lowering)
     absorbed = _absorbed(block, lowering.step)
-    if np.any(absorbed):
+    if anywhere(absorbed):
         yield from _absorbed_attention(block, lowering, absorbed)
-    if not np.all(absorbed):
+    if not everywhere(absorbed):
         yield from _expanded_attention(block, lowering, tensors["kv_b_proj"], 1 - absorbed)
     if block.output_gate:
         width = block.num_attention_heads * block.v_head_dim
@@ -56,9 +55,9 @@ def _absorbed(block: LatentAttention, step: Step) -> Numeric:
     pairs = step.batch * block.span.pairs(step.new_tokens, step.context, causal=step.mask == "causal")
     wider = (2 * block.kv_lora_rank + block.qk_rope_head_dim) - (block.qk_head_dim + block.v_head_dim)
     re_expanded = step.batch * step.context * block.kv_lora_rank * (block.qk_nope_head_dim + block.v_head_dim)
-    fewer = np.less_equal(pairs * wider, re_expanded)
+    fewer: Any = pairs * wider <= re_expanded
     # NumPy's own scalars would carry 64-bit integers, which overflow, into counts.
-    return fewer.astype(float) if isinstance(fewer, np.ndarray) else int(fewer)
+    return fewer.astype(float) if is_array(fewer) else int(fewer)
 
 
 def _absorbed_attention(block: LatentAttention, lowering: Lowering, share: Numeric) -> Iterator[Op]:

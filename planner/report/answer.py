@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.op import Kind
+from planner.parallel import DEGREES, Layout
 from planner.report import words
 from planner.report.study import LAST_OF_ALL, Choice, Study, Threshold
 from planner.roofline import BOUNDS, Rating
@@ -33,9 +35,9 @@ def answer(study: Study) -> Answer:
     """Return the answer for the precision asked for, with a look at the others."""
     choice = study.asked
     if choice.point.lower_s is None:
-        reasons = dict.fromkeys(r.rate.note for r in choice.point.ops if not r.is_rated and r.rate.note)
-        lead = f"No time can be given for {asked(study)}: {'; '.join(reasons) or 'the memory bandwidth is not known'}."
-        return Answer(lead, tuple(filter(None, (_room(study), _others(study)))))
+        return Answer(
+            f"No time can be given for {asked(study)}: {choice.missing}.", tuple(filter(None, (_others(study),)))
+        )
     points = (_bounds(choice), _operations(choice), _threshold(study), _others(study), _room(study))
     return Answer(_lead(study), tuple(point for point in points if point))
 
@@ -45,9 +47,22 @@ def asked(study: Study) -> str:
     step = study.step
     sequences = words.counted(int(step.batch), "sequence")
     if step.phase is Phase.DECODE:
-        return f"a decode step of {sequences} with {step.context:,} tokens of context in {study.asked.name}"
+        return (
+            f"a decode step of {sequences} with {step.context:,} tokens of context in {study.asked.name}{_chips(study)}"
+        )
     context = f" after {step.context:,} tokens of context" if step.context else ""
-    return f"a prefill of {words.counted(int(step.new_tokens), 'token')} in {sequences}{context} in {study.asked.name}"
+    tokens = words.counted(int(step.new_tokens), "token")
+    return f"a prefill of {tokens} in {sequences}{context} in {study.asked.name}{_chips(study)}"
+
+
+def _chips(study: Study) -> str:
+    """Return over how many chips, as the end of a phrase; nothing for one."""
+    return "" if study.layout.is_single else f" on {study.layout.chips} chips ({degrees(study.layout)})"
+
+
+def degrees(layout: Layout) -> str:
+    """Return the ways in which a replica is split, in words."""
+    return ", ".join(f"{name} {getattr(layout, name)}" for name in DEGREES if getattr(layout, name) > 1) or "one chip"
 
 
 def _lead(study: Study) -> str:
@@ -97,9 +112,15 @@ def _operations(choice: Choice) -> str:
         if found
     ]
     sentence = f"Of the operations that compute, {'; '.join(parts)}."
-    rest = [r for r in choice.point.ops if r not in computing and r.op.kind is not Kind.COLLECTIVE]
-    share = words.percent(sum(float(r.lower_s or 0.0) for r in rest), choice.point.lower_s)
-    return f"{sentence} Norms, activation functions and look-ups only move data, for {share} of the time."
+    others = [r for r in choice.point.ops if not np.any(np.greater(r.flops, 0))]
+    sent = [r for r in others if r.op.kind is Kind.COLLECTIVE]
+    moved = [r for r in others if r.op.kind is not Kind.COLLECTIVE]
+    sentence += f" Norms, activation functions and look-ups only move data, for {_share(moved, choice)} of the time."
+    return sentence + (f" Exchanges between chips take {_share(sent, choice)}." if sent else "")
+
+
+def _share(ratings: Sequence[Rating], choice: Choice) -> str:
+    return words.percent(sum(float(r.lower_s or 0.0) for r in ratings), choice.point.lower_s)
 
 
 def _threshold(study: Study) -> str:
@@ -120,13 +141,9 @@ def _from(threshold: Threshold) -> str:
 
 def _reach(study: Study) -> str:
     """Return whether the memory holds a batch that is compute-bound."""
-    choice = study.asked
-    if choice.fitting is None or choice.threshold.batch is None or choice.threshold.batch <= max(1, choice.fitting):
-        return ""
+    batch, most = study.asked.threshold.batch, study.asked.memory.max_batch
     return (
-        ", more than fit into the chip's memory"
-        if choice.fitting > 0
-        else ", but the weights alone do not fit into the chip"
+        f", more than the {most:,} that fit" if batch is not None and most is not None and batch > max(most, 1) else ""
     )
 
 
@@ -166,16 +183,17 @@ def _others(study: Study) -> str:
 
 
 def _room(study: Study) -> str:
-    choice, room, chip = study.asked, study.room, study.hardware.name
-    weights = words.scaled(choice.weight_bytes, "B")
-    if room is None:
+    plan, chip = study.asked.memory, study.hardware.name
+    weights = words.scaled(study.asked.weight_bytes, "B")
+    if plan.capacity_bytes is None:
         return f"{chip} has no fixed memory size: what fits cannot be said. The weights take {weights}."
-    held = words.scaled(room, "B")
-    if choice.weight_bytes > room:
-        return f"The weights take {weights} and do not fit into the {held} of one chip."
-    if choice.fitting is None:
-        return f"The weights take {weights} of {held}."
-    tokens = study.step.context + study.step.new_tokens
-    fits = f"leave room for the cache of {words.counted(choice.fitting, 'sequence')} of {tokens:,} tokens"
-    short = "" if choice.fitting >= study.step.batch else ", fewer than the batch asked for"
-    return f"The weights take {weights} of {held} and {fits}{short}, before activations and what an engine reserves."
+    taken = f"{words.scaled(plan.total_bytes, 'B')} of {words.scaled(plan.capacity_bytes, 'B')}"
+    if not plan.max_batch:
+        return f"The weights alone take {weights}, and not even one sequence of this length fits."
+    most = (
+        f"a batch of {plan.max_batch:,} would be the largest"
+        if plan.fits
+        else f"at most a batch of {plan.max_batch:,} fits"
+    )
+    where = "The chip" if study.layout.is_single else "The fullest chip"
+    return f"{where} holds {taken} under the memory rules of {plan.engine}; at this length {most}."

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 UNITS = {"arithmetic_intensity": "FLOP/B", "attainable_rate": "FLOP/s", "time_of_a_step": "s", "batch": "sequences"}
 """The unit of a column."""
 
-NEAR = 0.16
-"""Decades within which two points share one label."""
+LEAST_NAMED = 0.01
+"""Points with a smaller share of the step's time have no label: they would hide those that matter."""
+
+MOST_NAMED = 2
+"""Names in a label; of more than these only the first is given, and how many there are beside it."""
+
+NEAR = {"memory": 0.16, "network": 0.16, "compute": 0.4}
+"""Decades within which two points share one label; on a flat roof, where labels hang side by side, they need more room."""
 
 STEP = "whole step"
 """The name of the point that stands for all operations together."""
@@ -73,7 +79,9 @@ def roofs(study: Study, points: pd.DataFrame) -> pd.DataFrame:
         return _frame([], columns)
     highest = peaks[-1][0] / bandwidth
     left = min(*points["arithmetic_intensity"], peaks[0][0] / bandwidth) / 2
-    right = max(10 * highest, 2 * max(points["arithmetic_intensity"]))
+    right = max(
+        10 * highest, 8 * max(points["arithmetic_intensity"])
+    )  # the names of the roofs stand right of the points
     ends = [(words.scaled(bandwidth, "B/s"), "memory", (left, highest))]
     ends += [(label, "compute", (peak / bandwidth, right)) for peak, label in peaks]
     rows = [
@@ -178,13 +186,16 @@ def _label(rows: list[Row]) -> None:
         else:
             heads.append((row, [row["operation"]]))
     for head, names in heads:
+        if head["share"] < LEAST_NAMED:
+            continue
         unique = list(dict.fromkeys(names))
-        head["label"] = ", ".join(unique) if len(unique) <= 2 else f"{', '.join(unique[:2])} +{len(unique) - 2}"  # noqa: PLR2004
+        shown = unique[: len(unique) if len(unique) <= MOST_NAMED else 1]
+        head["label"] = ", ".join(shown) + (f" +{len(unique) - len(shown)}" if len(unique) > len(shown) else "")
 
 
 def _is_near(a: Row, b: Row) -> bool:
     sides = ("arithmetic_intensity", "attainable_rate")
-    return a["bound"] == b["bound"] and all(abs(np.log10(a[side] / b[side])) < NEAR for side in sides)
+    return a["bound"] == b["bound"] and all(abs(np.log10(a[side] / b[side])) < NEAR[a["bound"]] for side in sides)
 
 
 # ---- times -----------------------------------------------------------------------------------------------------------
@@ -218,9 +229,9 @@ def marks(study: Study) -> pd.DataFrame:
         if choice.threshold.batch is not None and choice.threshold.batch > 1:
             text = f"compute-bound from {choice.threshold.batch:,}"
             rows.append({"precision": choice.name, "batch": choice.threshold.batch, "event": "threshold", "text": text})
-        if choice.fitting is not None and choice.fitting > 0:
-            text = f"memory full at {choice.fitting:,}"
-            rows.append({"precision": choice.name, "batch": choice.fitting, "event": "full", "text": text})
+        if choice.memory.max_batch:
+            text = f"memory full at {choice.memory.max_batch:,}"
+            rows.append({"precision": choice.name, "batch": choice.memory.max_batch, "event": "full", "text": text})
     last = study.batches[-1]
     # A label stands on the side where there is room for it.
     shown = [{**row, "side": "right" if row["batch"] ** 2 < last else "left"} for row in rows if row["batch"] <= last]

@@ -15,8 +15,11 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import planner.collectives.cost
 import planner.decompose
+import planner.memory
 import planner.op
+import planner.parallel
 import planner.roofline
 import planner.step
 from planner import catalogue, charts
@@ -34,8 +37,11 @@ DRAWN_WIDTH = 860
 
 TEMPLATE = "report.html.j2"
 
-EXPLAINED: tuple[ModuleType, ...] = (planner.roofline, planner.step, planner.decompose, planner.op)
-"""Modules whose docstrings say what is computed and what is left out."""
+EXPLAINED: tuple[ModuleType, ...] = (planner.roofline, planner.step, planner.decompose, planner.op, planner.memory)
+"""Modules whose docstrings end in what is computed and what is left out."""
+
+EXPLAINED_OF_SEVERAL: tuple[ModuleType, ...] = (planner.parallel, planner.collectives.cost)
+"""The same, of what matters where there are several chips."""
 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
@@ -66,11 +72,11 @@ def render(study: Study, origin: Origin) -> str:
     """Return the report as one HTML document."""
     from markupsafe import Markup  # noqa: PLC0415 - not needed where a chart alone is drawn
 
-    found = _charts(study, charts.Look(palette=charts.PAGE, width="container"))
+    found = _charts(study, charts.Look(palette=charts.PAGE, width="container", font=charts.PAGE_FONT))
     scripts = {"library": charts.library() if found else "", "own": _text("report.js")}
     readouts = tables.readouts(study)
     content = {
-        "digest": digest(study.model, study.hardware),
+        "digest": digest(study.question),
         "answer": answer(study),
         "selection": _selection(study),
         "precisions": tables.precisions(study),
@@ -79,12 +85,13 @@ def render(study: Study, origin: Origin) -> str:
         "memory": tables.memory(study),
         "figures": tables.figures(study),
         "settings": tables.settings(study),
-        "explained": _explained(),
+        "explained": _explained(EXPLAINED if study.layout.is_single else EXPLAINED + EXPLAINED_OF_SEVERAL),
         "readouts": readouts,
     }
     return _template().render(
         study=study,
         origin=origin,
+        versions=charts.versions(),
         **content,
         drawn={name: Markup(text) for name, text in _drawn(found).items()},  # noqa: S704 - drawn here, from escaped text
         specs=embedded(found),
@@ -106,9 +113,7 @@ def image(study: Study, *, as_png: bool) -> str | bytes:
     title = f"{study.model.name} on {study.hardware.name}: {study.step.phase}, batch {study.step.batch:,}, {study.asked.name}"
     found = _charts(study, charts.Look(title=title))
     if not found:
-        raise InputError(
-            f"{study.hardware.name}: peak: has no rate for any of the precisions, no roofline can be drawn"
-        )
+        raise InputError(f"{study.hardware.name}: no roofline can be drawn: {study.asked.missing}")
     return charts.png(found["roofline"]) if as_png else charts.svg(found["roofline"])
 
 
@@ -139,14 +144,18 @@ def _charts(study: Study, look: charts.Look) -> dict[str, charts.Spec]:
         return {}
     selection = _selection(study)
     return {
-        "roofline": charts.roofline(frames.roofs(study, points), points, selection, look),
-        "times": charts.times(times, frames.marks(study), selection, look),
+        "roofline": charts.roofline_chart(frames.roofs(study, points), points, selection, look),
+        "times": charts.times_chart(times, frames.marks(study), selection, look),
     }
 
 
 def _drawn(found: Mapping[str, charts.Spec]) -> dict[str, str]:
     """Return the charts as they stand at first, for readers whose browser runs no scripts."""
-    return {name: charts.svg({**spec, "width": DRAWN_WIDTH}) for name, spec in found.items()}
+    font = {"font": charts.DRAWN_FONT}
+    return {
+        name: charts.svg({**spec, "width": DRAWN_WIDTH, "config": spec["config"] | font}, prefix=f"{name}-")
+        for name, spec in found.items()
+    }
 
 
 def _template() -> jinja2.Template:
@@ -181,7 +190,7 @@ def _policy(scripts: Iterable[str]) -> str:
     )
 
 
-def _explained() -> list[str]:
-    """Return what the modules say of themselves beyond their first sentence: definitions, assumptions, omissions."""
-    paragraphs = [p for module in EXPLAINED for p in inspect.cleandoc(module.__doc__ or "").split("\n\n")[1:]]
+def _explained(modules: Iterable[ModuleType]) -> list[str]:
+    """Return what modules say at the end of their docstrings: definitions, assumptions, omissions."""
+    paragraphs = [inspect.cleandoc(module.__doc__ or "").split("\n\n")[-1] for module in modules]
     return [" ".join(paragraph.split()).replace("``", "") for paragraph in paragraphs]

@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from planner.engine import Engine
 from planner.hardware import Hardware
-from planner.memory import CacheBytes, cache_bytes, sequence_bytes, weight_bytes
+from planner.memory import CacheBytes, MemoryPlan, cache_bytes, memory_plan, sequence_bytes, weight_bytes
 from planner.model import Model
 from planner.op import Op
+from planner.parallel import SINGLE_CHIP, Layout
 from planner.precision import Precision, Role
 from planner.step import StepRating, rate_step
-from planner.units import Numeric
+from planner.units import LARGEST_COUNT, Numeric
 from planner.workload import Step
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 LAST_OF_ALL = 2**16
 """Every batch up to this one is tried."""
 
-BEYOND_ALL = 10**9
+BEYOND_ALL = LARGEST_COUNT
 """A batch at which intensities have long reached their limits."""
 
 LEAST_SHOWN = 64
@@ -40,6 +42,54 @@ OpKey: TypeAlias = tuple[str, str]
 
 Times: TypeAlias = "tuple[Numeric | None, Numeric | None, Numeric | None]"
 """Seconds to compute, on memory and on the network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked.
+
+    Attributes
+    ----------
+    model, hardware : Model, Hardware
+        Descriptions.
+    step : Step
+        The step; plain numbers, the batch of the whole replica.
+    engine : Engine
+        Whose memory rules say what fits.
+    layout : Layout
+        How the replica is laid out over chips.
+    """
+
+    model: Model
+    hardware: Hardware
+    step: Step
+    engine: Engine
+    layout: Layout = SINGLE_CHIP
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a sequence after the step."""
+        return int(self.step.context + self.step.new_tokens)
+
+    def at(self, precision: Precision, batch: Any = None) -> StepRating:
+        """Return the step in a precision, as asked or at other batches.
+
+        These are in floating point: counts at the largest do not fit in 64-bit integers.
+        """
+        step = self.step if batch is None else self.step.with_batch(np.multiply(batch, 1.0))
+        return rate_step(self.model, self.hardware, step, precision, self.layout)
+
+    def memory(self, precision: Precision, batch: Any = None) -> MemoryPlan:
+        """Return what the fullest chip holds in a precision, as asked or at other batches."""
+        return memory_plan(
+            self.model,
+            self.hardware,
+            precision,
+            self.layout,
+            batch=self.step.batch if batch is None else np.multiply(batch, 1.0),
+            context=self.tokens,
+            engine=self.engine,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +130,15 @@ class Choice:
     threshold : Threshold
         Of the step as a whole.
     weights : mapping of Role to float
-        Bytes of the weights by tensor class [B].
+        Bytes of the weights of the whole model by tensor class [B].
     cache : CacheBytes
-        What a sequence keeps, by the way it grows.
+        What a sequence keeps, by the way it grows [B].
     sequence_bytes : float
-        What one sequence keeps after the step [B].
-    fitting : int or None
-        Sequences that fit beside the weights; negative where the weights do not, None where the chip's memory has no fixed size.
+        What one sequence keeps after the step, on all chips together [B].
+    memory : MemoryPlan
+        The fullest chip, as asked.
+    taken_bytes : numpy.ndarray
+        What the fullest chip holds over the grid of batches [B].
     """
 
     precision: Precision
@@ -98,7 +150,8 @@ class Choice:
     weights: Mapping[Role, float]
     cache: CacheBytes
     sequence_bytes: float
-    fitting: int | None
+    memory: MemoryPlan
+    taken_bytes: NDArray[np.float64]
 
     @property
     def name(self) -> str:
@@ -107,12 +160,13 @@ class Choice:
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of all weights [B]."""
+        """Bytes of all weights of the whole model [B]."""
         return sum(self.weights.values())
 
-    def needed_bytes(self, batch: int) -> float:
-        """Return the bytes of weights and KV cache of a batch [B]."""
-        return self.weight_bytes + batch * self.sequence_bytes
+    @property
+    def missing(self) -> str:
+        """Why there are no times, in words; empty where there are."""
+        return "; ".join(dict.fromkeys(r.missing for r in self.point.ops if r.missing))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +175,7 @@ class Study:
 
     Attributes
     ----------
-    model, hardware, step
+    question : Question
         What was asked.
     batches : tuple of int
         The grid of batches that can be looked at; the batch asked for is among them.
@@ -129,21 +183,34 @@ class Study:
         Precision policies; the one asked for is the first.
     """
 
-    model: Model
-    hardware: Hardware
-    step: Step
+    question: Question
     batches: tuple[int, ...]
     choices: tuple[Choice, ...]
+
+    @property
+    def model(self) -> Model:
+        """The model."""
+        return self.question.model
+
+    @property
+    def hardware(self) -> Hardware:
+        """The chip."""
+        return self.question.hardware
+
+    @property
+    def step(self) -> Step:
+        """The step."""
+        return self.question.step
+
+    @property
+    def layout(self) -> Layout:
+        """How the replica is laid out."""
+        return self.question.layout
 
     @property
     def asked(self) -> Choice:
         """The policy asked for."""
         return self.choices[0]
-
-    @property
-    def room(self) -> float | None:
-        """Bytes of memory to plan on [B]."""
-        return self.hardware.memory.plannable_bytes
 
 
 def key(op: Op) -> OpKey:
@@ -151,46 +218,45 @@ def key(op: Op) -> OpKey:
     return op.group, op.name
 
 
-def study(model: Model, hardware: Hardware, step: Step, precisions: Sequence[Precision]) -> Study:
+def study(question: Question, precisions: Sequence[Precision]) -> Study:
     """Rate a step in every policy, at the batch asked for and over a grid of batches.
 
     Parameters
     ----------
-    model, hardware : Model, Hardware
-        Descriptions.
-    step : Step
-        What is asked; plain numbers.
+    question : Question
+        What is asked.
     precisions : sequence of Precision
         The policy asked for, and those to compare with. A name that stands twice is taken once.
+
+    Raises
+    ------
+    InputError
+        If engines do not run the layout, or the chip's links do not allow it.
     """
     names = [precision.name for precision in precisions]
     policies = [precision for index, precision in enumerate(precisions) if precision.name not in names[:index]]
     tried = np.append(np.arange(1, LAST_OF_ALL + 1), BEYOND_ALL)
-    swept = [_at(model, hardware, step, precision, tried) for precision in policies]
-    found = [_thresholds(rating, tried) for rating in swept]
-    fitting = [_fitting(model, hardware, step, precision) for precision in policies]
-    batches = _grid(int(step.batch), [t for ops, whole in found for t in (*ops.values(), whole)], fitting)
+    found = [_thresholds(question.at(precision, tried), tried) for precision in policies]
+    plans = [question.memory(precision) for precision in policies]
+    events = [t.batch for ops, whole in found for t in (*ops.values(), whole)] + [plan.max_batch for plan in plans]
+    batches = _grid(int(question.step.batch), [event for event in events if event])
     choices = tuple(
         Choice(
             precision=precision,
-            point=rate_step(model, hardware, step, precision),
-            sweep=_at(model, hardware, step, precision, batches),
-            limit=_at(model, hardware, step, precision, BEYOND_ALL),
+            point=question.at(precision),
+            sweep=question.at(precision, batches),
+            limit=question.at(precision, BEYOND_ALL),
             thresholds=ops,
             threshold=whole,
-            weights=weight_bytes(model, precision),
-            cache=cache_bytes(model, precision.kv),
-            sequence_bytes=float(sequence_bytes(model, step.context + step.new_tokens, precision.kv)),
-            fitting=fits,
+            weights=weight_bytes(question.model, precision),
+            cache=cache_bytes(question.model, precision.kv),
+            sequence_bytes=float(sequence_bytes(question.model, question.tokens, precision.kv)),
+            memory=plan,
+            taken_bytes=np.broadcast_to(question.memory(precision, batches).total_bytes, (len(batches),)),
         )
-        for precision, (ops, whole), fits in zip(policies, found, fitting, strict=True)
+        for precision, (ops, whole), plan in zip(policies, found, plans, strict=True)
     )
-    return Study(model=model, hardware=hardware, step=step, batches=batches, choices=choices)
-
-
-def _at(model: Model, hardware: Hardware, step: Step, precision: Precision, batch: Any) -> StepRating:
-    """Rate the step at other batches, in floating point: counts at the largest do not fit in 64-bit integers."""
-    return rate_step(model, hardware, replace(step, batch=np.multiply(batch, 1.0)), precision)
+    return Study(question=question, batches=batches, choices=choices)
 
 
 def _thresholds(rating: StepRating, batches: NDArray[np.int64]) -> tuple[dict[OpKey, Threshold], Threshold]:
@@ -224,19 +290,9 @@ def first_compute_bound(times: Times, batches: NDArray[np.int64]) -> Threshold:
     return Threshold(int(batches[first])) if first < batches.size - 1 else Threshold()
 
 
-def _fitting(model: Model, hardware: Hardware, step: Step, precision: Precision) -> int | None:
-    """Return how many sequences fit beside the weights, before what activations and an engine take."""
-    room = hardware.memory.plannable_bytes
-    each = float(sequence_bytes(model, step.context + step.new_tokens, precision.kv))
-    if room is None or not each:
-        return None
-    return int((room - sum(weight_bytes(model, precision).values())) // each)
-
-
-def _grid(asked: int, thresholds: Sequence[Threshold], fitting: Sequence[int | None]) -> tuple[int, ...]:
+def _grid(asked: int, events: Sequence[int]) -> tuple[int, ...]:
     """Return batches to look at: powers of two and the steps half-way between, past every batch at which something happens."""
-    events = [asked, *(t.batch for t in thresholds if t.batch), *(count for count in fitting if count)]
-    last = max(LEAST_SHOWN, *(min(2 * event, LAST_OF_ALL) for event in events), asked)
+    last = max(LEAST_SHOWN, asked, *(min(2 * event, LAST_OF_ALL) for event in (asked, *events)))
     batches, power = {1, asked}, 1
     while power < last:
         batches |= {2 * power, 3 * power // 2} if power > 1 else {2}
@@ -244,7 +300,8 @@ def _grid(asked: int, thresholds: Sequence[Threshold], fitting: Sequence[int | N
     return tuple(sorted(batches))
 
 
-def digest(model: Model, hardware: Hardware) -> str:
-    """Return a checksum of the two descriptions, so that a reader can tell whether a report is of the same ones."""
-    data = [part.model_dump(mode="json", exclude_defaults=True) for part in (model, hardware)]
+def digest(question: Question) -> str:
+    """Return a checksum of the descriptions, so that a reader can tell whether a report is of the same ones."""
+    parts = (question.model, question.hardware, question.engine)
+    data = [part.model_dump(mode="json", exclude_defaults=True) for part in parts]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

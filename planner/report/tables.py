@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from planner.engine import Setting
 from planner.hardware import Figure
+from planner.memory import PARTS
 from planner.model import LatentAttention
 from planner.op import Op
 from planner.precision import Role
 from planner.report import words
-from planner.report.answer import from_batch
+from planner.report.answer import degrees, from_batch
 from planner.report.study import Choice, Study, Threshold, key
 from planner.roofline import Rating, critical_intensity
 
@@ -43,16 +45,8 @@ def _precision(study: Study, choice: Choice) -> Table:
         "tokens_per_s": words.number(point.tokens_per_s),
         "bound": point.bound,
         "from_batch": from_batch(choice.threshold),
-        "why": _why_unknown(choice),
+        "why": choice.missing,
     }
-
-
-def _why_unknown(choice: Choice) -> str:
-    """Return why a precision has no times, empty where it has."""
-    if choice.point.lower_s is not None:
-        return ""
-    notes = dict.fromkeys(r.rate.note for r in choice.point.ops if not r.is_rated and r.rate.note)
-    return "; ".join(notes) or "the memory bandwidth of the chip is not known"
 
 
 # ---- operations ------------------------------------------------------------------------------------------------------
@@ -79,7 +73,7 @@ def _cell(rating: Rating | None, threshold: Threshold | None) -> Table:
         "intensity": _intensity(rating),
         "bound": rating.bound,
         "from_batch": from_batch(threshold) if threshold is not None else "",
-        "why": "" if rating.is_rated else rating.rate.note,
+        "why": rating.missing,
     }
 
 
@@ -145,7 +139,7 @@ def _detail(rating: Rating, choice: Choice) -> Table:
         "lower": words.duration(rating.lower_s),
         "share": words.percent(rating.lower_s, choice.point.lower_s),
         "bound": rating.bound,
-        "why": "" if rating.is_rated else rating.rate.note,
+        "why": rating.missing,
     }
 
 
@@ -156,59 +150,93 @@ def _time(seconds: Any) -> str:
 # ---- memory ----------------------------------------------------------------------------------------------------------
 
 
+PART_NAMES = {
+    "weights_bytes": "weights",
+    "kv_bytes": "KV cache, in whole pages",
+    "activation_bytes": "activations, at their peak",
+    "communication_bytes": "buffers for exchanges",
+    "reserve_bytes": "kept free, and the runtime",
+}
+"""What the parts of a chip's memory are called."""
+
+
 def memory(study: Study) -> list[Table]:
-    """Return rows of bytes, with a cell for each precision."""
-    roles = [role for role in Role if any(role in choice.weights for choice in study.choices)]
-    tokens = study.step.context + study.step.new_tokens
-    rows = [
-        _memory_row(f"weights: {role.replace('_', ' ')}", [c.weights.get(role) for c in study.choices])
-        for role in roles
+    """Return groups of rows, with a cell for each precision: the model as a whole, and the fullest chip."""
+    chip = "the chip" if study.layout.is_single else f"the fullest of {study.layout.chips} chips"
+    batch, engine = words.counted(int(study.step.batch), "sequence"), study.question.engine.name
+    return [
+        {"name": "the whole model", "rows": _model_rows(study)},
+        {"name": f"{chip}, with {batch}, by the rules of {engine}", "rows": _chip_rows(study)},
     ]
-    rows.append(_memory_row("weights together", [c.weight_bytes for c in study.choices], strong=True))
-    rows += [_memory_row(label, values) for label, values in _cache_parts(study) if any(values)]
-    rows.append(_memory_row(f"cache of one sequence of {tokens:,} tokens", [c.sequence_bytes for c in study.choices]))
-    batch = int(study.step.batch)
-    needed = [choice.needed_bytes(batch) for choice in study.choices]
-    rows.append(_memory_row(f"weights and {words.counted(batch, 'sequence')}", needed, strong=True))
-    rows.append(_memory_row("memory of the chip", [study.room for _ in study.choices]))
-    fitting = [_fitting(choice, study.room) for choice in study.choices]
-    rows.append({"name": "sequences that fit", "cells": fitting, "strong": True})
+
+
+def _model_rows(study: Study) -> list[Table]:
+    choices, roles = study.choices, [role for role in Role if any(role in c.weights for c in study.choices)]
+    rows = [_bytes_row(f"weights: {role.replace('_', ' ')}", [c.weights.get(role) for c in choices]) for role in roles]
+    rows.append(_bytes_row("weights together", [c.weight_bytes for c in choices], strong=True))
+    parts: dict[str, list[float]] = {
+        "KV cache for each token": [c.cache.per_token for c in choices],
+        "KV cache of windows, at most": [c.cache.window for c in choices],
+        "recurrent state": [c.cache.state for c in choices],
+        "indexer keys for each token": [c.cache.index_per_token for c in choices],
+        f"cache of one sequence of {study.question.tokens:,} tokens": [c.sequence_bytes for c in choices],
+    }
+    return rows + [_bytes_row(name, sizes) for name, sizes in parts.items() if any(sizes)]
+
+
+def _chip_rows(study: Study) -> list[Table]:
+    plans = [choice.memory for choice in study.choices]
+    sizes = {PART_NAMES[part]: [getattr(plan, part) for plan in plans] for part in PARTS}
+    rows = [_bytes_row(name, values) for name, values in sizes.items() if any(values)]
+    rows.append(_bytes_row("together", [plan.total_bytes for plan in plans], strong=True))
+    rows.append(_bytes_row("memory of a chip", [plan.capacity_bytes for plan in plans]))
+    rows.append(_count_row("largest batch that fits", [plan.max_batch for plan in plans]))
+    rows.append(_count_row("longest context that fits", [plan.max_context for plan in plans]))
     return rows
 
 
-def _memory_row(name: str, values: Sequence[float | None], *, strong: bool = False) -> Table:
+def _bytes_row(name: str, values: Sequence[Any], *, strong: bool = False) -> Table:
     return {"name": name, "cells": [words.scaled(value, "B") for value in values], "strong": strong}
 
 
-def _cache_parts(study: Study) -> list[tuple[str, list[float]]]:
-    caches = [choice.cache for choice in study.choices]
-    return [
-        ("KV cache for each token", [cache.per_token for cache in caches]),
-        ("KV cache of windows, at most", [cache.window for cache in caches]),
-        ("recurrent state", [cache.state for cache in caches]),
-        ("indexer keys for each token", [cache.index_per_token for cache in caches]),
-    ]
-
-
-def _fitting(choice: Choice, room: float | None) -> str:
-    if room is not None and choice.weight_bytes > room:
-        return "none"
-    return words.NOTHING if choice.fitting is None else f"{choice.fitting:,}"
+def _count_row(name: str, values: Sequence[int | None]) -> Table:
+    cells = [words.NOTHING if value is None else f"{value:,}" if value else "none" for value in values]
+    return {"name": name, "cells": cells, "strong": True}
 
 
 # ---- sources ---------------------------------------------------------------------------------------------------------
 
 
 def figures(study: Study) -> list[Table]:
-    """Return every figure of the chip that a number in the report rests on, with its source."""
+    """Return every figure that a number in the report rests on, with its source: of the chip, then of the engine."""
     used = {f"peak.{r.rate.used}" for c in study.choices for r in c.point.ops if np.any(np.greater(r.flops, 0))}
     used |= {"memory.bandwidth", "memory.usable" if study.hardware.memory.usable else "memory.capacity"}
-    linked = any(np.any(np.greater(choice.point.network_s or 0.0, 0)) for choice in study.choices)
-    return [
-        _figure(path, figure)
-        for path, figure in study.hardware.figures()
-        if path in used or (linked and path.startswith("links."))
+    links = _links(study)
+    chip = [_figure(path, item) for path, item in study.hardware.figures() if path in used or path.startswith(links)]
+    engine = study.question.engine
+    rules: dict[str, tuple[Setting | Figure, str]] = {
+        "share of memory that it uses": (engine.memory_fraction, words.percent(engine.memory_fraction.value, 1)),
+        "tokens of a page": (engine.page_tokens, words.number(engine.page_tokens.value)),
+        "tokens of a step at most": (engine.batched_tokens, f"{engine.batched_tokens.value:,.0f}"),
+        "memory of the runtime": (engine.runtime, words.scaled(engine.runtime.value, "B")),
+    }
+    return chip + [
+        {
+            "name": f"{engine.name}: {name}",
+            "value": value,
+            "source": item.source,
+            "date": "",
+            "verified": item.verified,
+        }
+        for name, (item, value) in rules.items()
     ]
+
+
+def _links(study: Study) -> tuple[str, ...]:
+    """Return what the paths of the links that are used begin with."""
+    domain, chips = study.hardware.links.scale_up, study.layout.chips
+    reached = {"links.scale_up.": chips > 1, "links.scale_out.": chips > (domain.chips if domain else 1)}
+    return tuple(path for path, is_used in reached.items() if is_used)
 
 
 def _figure(path: str, figure: Figure) -> Table:
@@ -240,12 +268,24 @@ def settings(study: Study) -> list[tuple[str, str]]:
         ("Attention", masks[step.mask]),
         ("Logits", logits[step.logits]),
         ("Precision", f"{study.asked.name}: {_formats(study.asked)}"),
-        ("Chips", "one"),
+        ("Chips", _chips(study)),
         ("Model", f"{model.parameters:,} parameters{active}"),
     ]
     if any(isinstance(block, LatentAttention) for kind in model.layer_kinds for block in kind.layer.mixers):
         found.insert(6, ("Latent attention", {"auto": "the form with fewer FLOPs"}.get(step.mla, step.mla)))
     return found
+
+
+def _chips(study: Study) -> str:
+    """Return over which chips the step is laid out, and which of them the figures are for."""
+    layout, stage = study.layout, study.asked.point.stage
+    if layout.is_single:
+        return "one"
+    which = "figures are for one of them, but tokens/s for all"
+    if layout.pp > 1:
+        waits = words.percent(study.asked.point.flow.bubble, 1)
+        which = f"figures are for one of stage {stage.index + 1}, the slowest ({stage.layer_count} layers; it waits {waits} of the time), but tokens/s for all"
+    return f"{layout.chips}: {degrees(layout)}; {which}"
 
 
 def readouts(study: Study) -> dict[str, dict[int, str]]:
@@ -257,18 +297,17 @@ def readouts(study: Study) -> dict[str, dict[int, str]]:
 
 
 def _readout(study: Study, choice: Choice, index: int) -> str:
-    sweep, batch = choice.sweep, study.batches[index]
+    sweep = choice.sweep
     if sweep.lower_s is None or sweep.upper_s is None or sweep.tokens_per_s is None:
-        return f"{_why_unknown(choice)}."
+        return f"{choice.missing}."
     shape = (len(study.batches),)
     lower, upper, rate = (np.broadcast_to(v, shape)[index] for v in (sweep.lower_s, sweep.upper_s, sweep.tokens_per_s))
     bound = np.broadcast_to(sweep.bound, shape)[index]
-    needed, room = choice.needed_bytes(batch), study.room
-    taken = f"weights and cache take {words.scaled(needed, 'B')}"
+    needed, room = choice.taken_bytes[index], choice.memory.capacity_bytes
+    taken = f"memory {words.scaled(needed, 'B')}"
     if room is not None:
-        taken += (
-            f" of {words.scaled(room, 'B')}" if needed <= room else f", the chip has only {words.scaled(room, 'B')}"
-        )
+        held = words.scaled(room, "B")
+        taken += f" of {held}" if needed <= room else f", too much for {held}"
     return (
         f"{bound}-bound, {words.duration(lower)} to {words.duration(upper)} a step at datasheet rates, "
         f"at most {words.number(rate)} tokens/s; {taken}."
