@@ -132,6 +132,7 @@ TIED_BY_TEXT = frozenset(
 TIED_BY_EITHER = frozenset(
     {
         "fast_vlm",
+        "glm_ocr",
         "hunyuan_vl",
         "llava",
         "llava_next_video",
