@@ -99,8 +99,8 @@ def _dots_rule(config: Config, index: int) -> str:
 _dots_kinds = kinds(_dots_rule, known=("full_attention", "indexed_attention", "sliding_attention"))
 _SLIDING_DEFAULTS = {
     "num_attention_heads": 64,
-    "q_lora_rank": 1024,
-    "kv_lora_rank": 1024,
+    "q_lora_rank": 2 * 512,
+    "kv_lora_rank": 2 * 512,
     "qk_nope_head_dim": 192,
     "v_head_dim": 128,
 }

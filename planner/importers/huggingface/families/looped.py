@@ -109,7 +109,7 @@ def _dory_stack(config: Config) -> list[tuple[str, bool, bool]]:
 
 def _dory_attention(config: Config, index: int) -> SoftmaxAttention:
     kind, stored, cached = _dory_stack(config)[index]
-    window = config.integer("sliding_window", 1024)
+    window = config.integer("sliding_window")
     return _attention(
         config,
         output_gate="element",
