@@ -212,13 +212,13 @@ def test_faults_name_the_part() -> None:
 )
 def test_the_whole_says_whether_embeddings_are_tied(whole: dict[str, Any], part: dict[str, Any], tied: bool) -> None:
     text = {k: v for k, v in LLAMA.items() if k != "tie_word_embeddings"} | part
-    model = read({"model_type": "llava", "text_config": text, **whole})
+    model = read({"model_type": "llava_next", "text_config": text, **whole})
     assert model.tie_word_embeddings is tied
 
 
 def test_a_part_that_is_not_heeded_is_said() -> None:
     text = LLAMA | {"tie_word_embeddings": True}
-    (note,) = read({"model_type": "llava", "text_config": text}).notes
+    (note,) = read({"model_type": "llava_next", "text_config": text}).notes
     assert note.startswith("tie_word_embeddings: ")
 
 
