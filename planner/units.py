@@ -119,19 +119,6 @@ def microseconds(time_s: float) -> str:
     return f"{time_s * 1e6:.3g} µs"
 
 
-DECIMAL_PREFIXES: tuple[tuple[float, str], ...] = (
-    (1e24, "Y"),
-    (1e21, "Z"),
-    (1e18, "E"),
-    (1e15, "P"),
-    (1e12, "T"),
-    (1e9, "G"),
-    (1e6, "M"),
-    (1e3, "k"),
-    (1.0, ""),
-)
-"""The decimal prefixes that numbers are printed with, the largest first."""
-
 # For each dimension its base unit, and the spellings of a unit with the factor to the base unit.
 # Bits are written out ("Gbit/s"): "Gb/s" and "GB/s" are too easily mistaken for each other.
 _SPELLINGS: dict[str, dict[str, float]] = {
