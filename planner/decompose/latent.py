@@ -51,12 +51,15 @@ def _absorbed(block: LatentAttention, step: Step) -> Numeric:
     """Return 1 where the absorbed form takes fewer FLOPs than the expanded one, or was asked for, else 0."""
     if step.mla != "auto":
         return int(step.mla == "absorbed")
-    pairs = step.batch * block.span.pairs(step.new_tokens, step.context, causal=step.mask == "causal")
+    # Of one sequence: both grow with the batch alike.
+    pairs = block.span.pairs(step.new_tokens, step.context, causal=step.mask == "causal")
     wider = (2 * block.kv_lora_rank + block.qk_rope_head_dim) - (block.qk_head_dim + block.v_head_dim)
-    re_expanded = step.batch * step.context * block.kv_lora_rank * (block.qk_nope_head_dim + block.v_head_dim)
+    re_expanded = step.context * block.kv_lora_rank * (block.qk_nope_head_dim + block.v_head_dim)
     fewer: Any = pairs * wider <= re_expanded
-    # NumPy's own scalars would carry 64-bit integers, which overflow, into counts.
-    return fewer.astype(float) if is_array(fewer) else int(fewer)
+    if is_array(fewer) and fewer.all() != fewer.any():
+        return fewer.astype(float)
+    # One number where all points agree. NumPy's own scalars would carry 64-bit integers, which overflow, into counts.
+    return int(fewer.all()) if is_array(fewer) else int(fewer)
 
 
 def _absorbed_attention(block: LatentAttention, lowering: Lowering, share: Numeric) -> Iterator[Op]:
