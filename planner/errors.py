@@ -9,7 +9,6 @@ PlannerError
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -52,6 +51,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     >>> nearest("h100", ["h100-sxm", "h100-pcie", "tpu-v5e"])
     'did you mean h100-sxm or h100-pcie?'
     """
+    import difflib  # noqa: PLC0415 - only where something is wrong
+
     wanted = name.lower()
     by_lower = {known.lower(): known for known in names}
     begins = sorted((known for known in by_lower if wanted and known.startswith(wanted)), key=len)
