@@ -163,6 +163,7 @@ def test_nothing_near(name: str) -> None:
         (-(10**5000), "a number of too many digits"),
         ("x" * 61, "'" + "x" * 56 + "..."),
     ],
+    ids=range(7),
 )
 def test_values_are_shown_on_one_short_line(value: Any, text: str) -> None:
     assert shown(value) == text
