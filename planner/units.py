@@ -7,6 +7,7 @@ Prefixes are read here and nowhere else, by the QuantiPhy library: decimal (k, M
 from __future__ import annotations
 
 import math
+import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -190,11 +191,18 @@ def _split(value: str | float, example: str) -> tuple[float, str]:
             return math.inf, ""
     from quantiphy import InvalidNumber, Quantity  # noqa: PLC0415 - only where text is read
 
+    # The library takes no prefix beside an exponent: "1e3 GB" is read as a number and "1 GB".
+    written = _EXPONENT.fullmatch(value.strip())
+    number, text = (float(written[1]), f"1 {written[2]}") if written else (1.0, value)
     try:
-        quantity = Quantity(value, binary=True)
+        quantity = Quantity(text, binary=True)
     except InvalidNumber:
         raise UnitError(f"{shown(value)} is not a quantity, {example}") from None
-    return float(quantity), quantity.units
+    return number * float(quantity), quantity.units
+
+
+_EXPONENT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+)\s*([^\W\d].*)")
+"""A number with an exponent, and its unit."""
 
 
 def gigabytes(size: float) -> str:
