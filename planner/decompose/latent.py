@@ -42,7 +42,8 @@ def latent_attention(block: LatentAttention, lowering: Lowering) -> Iterator[Op]
         yield from _expanded_attention(block, lowering, tensors["kv_b_proj"], 1 - absorbed)
     if block.output_gate:
         width = block.num_attention_heads * block.v_head_dim
-        yield lowering.matmul(tensors["gate_proj"])
+        if "gate_proj" in tensors:
+            yield lowering.matmul(tensors["gate_proj"])
         yield lowering.elementwise("output_gate", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
     yield lowering.matmul(tensors["o_proj"])
 

@@ -90,7 +90,7 @@ def _positions(config: Config, extra: int) -> tuple[Table, ...]:
     return (Table(name="embed_positions", rows=rows, width=config.integer("hidden_size")),)
 
 
-def _bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool = False, copies: int = 2) -> Extra:
+def bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool = False, copies: int = 2) -> Extra:
     """Return what stands outside the layers: learned positions, a norm of the embedding, a norm after the stack."""
 
     def read(config: Config) -> dict[str, Any]:
@@ -115,7 +115,9 @@ def _m2m_model(config: Config) -> dict[str, Any]:
 def _marian_model(config: Config) -> dict[str, Any]:
     """Marian: positions are computed but stored; the two sides may have vocabularies of their own."""
     shared = config.flag("share_encoder_decoder_embeddings", default=True)
-    fields = _bart_model(extra=0, embedding_norm=False, copies=2 if shared else 1)(config)
+    fields = bart_model(extra=0, embedding_norm=False, copies=2 if shared else 1)(config)
+    if not shared:
+        fields["vocab_size"] = config.integer("decoder_vocab_size", config.integer("vocab_size"))
     if not shared and config.flag("tie_word_embeddings", default=True):
         own = Table(name="encoder.embed_tokens", rows=config.integer("vocab_size"), width=config.integer("hidden_size"))
         fields["tables"] = (own,)
@@ -124,7 +126,7 @@ def _marian_model(config: Config) -> dict[str, Any]:
 
 def _bigbird_model(config: Config) -> dict[str, Any]:
     """BigBird-Pegasus: the encoder looks at blocks, with the same weights; attention has no biases."""
-    fields = _bart_model(extra=0)(config)
+    fields = bart_model(extra=0)(config)
     encoder = bart_encoder(
         config, norms=1, bias="use_bias", tables=(*_positions(config, 0), *own_embeddings(config, 2))
     )
@@ -239,13 +241,13 @@ def bart_like(model: Extra, **more: Any) -> Family:
 
 FAMILIES: dict[str, Family] = {
     **t5.FAMILIES,
-    "bart": bart_like(_bart_model()),
-    "mvp": bart_like(_bart_model()),
-    "plbart": bart_like(_bart_model()),
-    "mbart": bart_like(_bart_model(final_norm=True)),
-    "blenderbot-small": bart_like(_bart_model(extra=0)),
-    "pegasus": bart_like(_bart_model(extra=0, embedding_norm=False, final_norm=True)),
-    "blenderbot": bart_like(_bart_model(extra=0, embedding_norm=False, final_norm=True)),
+    "bart": bart_like(bart_model()),
+    "mvp": bart_like(bart_model()),
+    "plbart": bart_like(bart_model()),
+    "mbart": bart_like(bart_model(final_norm=True)),
+    "blenderbot-small": bart_like(bart_model(extra=0)),
+    "pegasus": bart_like(bart_model(extra=0, embedding_norm=False, final_norm=True)),
+    "blenderbot": bart_like(bart_model(extra=0, embedding_norm=False, final_norm=True)),
     "m2m_100": bart_like(_m2m_model),
     "marian": bart_like(_marian_model),
     "bigbird_pegasus": bart_like(

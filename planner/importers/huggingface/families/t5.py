@@ -170,7 +170,7 @@ FAMILIES: dict[str, Family] = {
         layer=_t5_bias,
         model=_t5_encoder,
         layers=_t5_layers,
-        tied=True,
+        tied="always",
         aliases=T5_NAMES,
         ignored=(*T5.ignored, "local_radius", "global_block_size", "encoder_attention_type"),
     ),
