@@ -57,10 +57,11 @@ def _absorbed(block: LatentAttention, step: Step) -> Numeric:
     wider = (2 * block.kv_lora_rank + block.qk_rope_head_dim) - (block.qk_head_dim + block.v_head_dim)
     re_expanded = step.context * block.kv_lora_rank * (block.qk_nope_head_dim + block.v_head_dim)
     fewer: Any = pairs * wider <= re_expanded
-    if is_array(fewer) and fewer.all() != fewer.any():
-        return fewer.astype(float)
+    if not is_array(fewer):
+        return int(fewer)
     # One number where all points agree. NumPy's own scalars would carry 64-bit integers, which overflow, into counts.
-    return int(fewer.all()) if is_array(fewer) else int(fewer)
+    shares: Numeric = int(fewer.all()) if fewer.all() == fewer.any() else fewer.astype(float)
+    return shares
 
 
 def _absorbed_attention(block: LatentAttention, lowering: Lowering, share: Numeric) -> Iterator[Op]:
