@@ -228,7 +228,7 @@ class Hardware(_Part):
     peak: Peaks
     memory: Memory
     cache: Cache | None = None
-    links: Links = Links()
+    links: Links = Links.model_construct()
     power: Power | None = None
     price: Prices | None = None
     chips_per_host: Annotated[int, Field(ge=1)] | None = None

@@ -7,11 +7,12 @@ Prefixes are read here and nowhere else, by the QuantiPhy library: decimal (k, M
 from __future__ import annotations
 
 import math
+import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from planner.errors import UnitError
+from planner.errors import UnitError, shown
 
 if TYPE_CHECKING:  # see is_array
     import numpy as np
@@ -171,27 +172,37 @@ def parse_quantity(value: object, dimension: str) -> float:
     """
     example = f"write for example {_EXAMPLES[dimension]!r}"
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UnitError(f"{value!r} is not a quantity, {example}")
+        raise UnitError(f"{shown(value)} is not a quantity, {example}")
     number, unit = _split(value, example)
     if not math.isfinite(number) or number < 0:
-        raise UnitError(f"{value!r} is not a finite, non-negative quantity, {example}")
+        raise UnitError(f"{shown(value)} is not a finite, non-negative quantity, {example}")
     spellings = _SPELLINGS[dimension]
     if unit and unit not in spellings:
-        raise UnitError(f"{value!r} is not in {dimension}, {example}")
+        raise UnitError(f"{shown(value)} is not in {dimension}, {example}")
     return number * spellings.get(unit, 1.0)
 
 
 def _split(value: str | float, example: str) -> tuple[float, str]:
     """Split a quantity into its number, prefix applied, and its bare unit."""
     if not isinstance(value, str):
-        return float(value), ""
+        try:
+            return float(value), ""
+        except OverflowError:
+            return math.inf, ""
     from quantiphy import InvalidNumber, Quantity  # noqa: PLC0415 - only where text is read
 
+    # The library takes no prefix beside an exponent: "1e3 GB" is read as a number and "1 GB".
+    written = _EXPONENT.fullmatch(value.strip())
+    number, text = (float(written[1]), f"1 {written[2]}") if written else (1.0, value)
     try:
-        quantity = Quantity(value, binary=True)
+        quantity = Quantity(text, binary=True)
     except InvalidNumber:
-        raise UnitError(f"{value!r} is not a quantity, {example}") from None
-    return float(quantity), quantity.units
+        raise UnitError(f"{shown(value)} is not a quantity, {example}") from None
+    return number * float(quantity), quantity.units
+
+
+_EXPONENT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+)\s*([^\W\d].*)")
+"""A number with an exponent, and its unit."""
 
 
 def gigabytes(size: float) -> str:

@@ -37,10 +37,14 @@ def _find(name: str, folder: str, noun: str) -> Path:
     """Return the file that `name` stands for: a catalogue entry, or a path."""
     if "\0" in name or not name.strip():
         raise InputError(f"{name!r}: is no name of a {noun}, see `planner {folder}`")
+    if not _looks_like_path(name):
+        entry = find_entry(folder, name)
+        if entry is not None:
+            return entry
     known = names(folder)
     if not _looks_like_path(name):
-        same = {entry.lower(): entry for entry in known} | {entry: entry for entry in known}
-        entry = find_entry(folder, same.get(name) or same.get(name.lower()) or name)
+        same = {entry.lower(): entry for entry in known}
+        entry = find_entry(folder, same.get(name.lower(), name))
         if entry is not None:
             return entry
     path = Path(name)

@@ -72,10 +72,10 @@ def command(**options: Any) -> None:
     if output is not None:
         check_output(Path(output))
     sweep, reasons = _sweep(options)
+    if not sweep.cases:
+        raise InputError(f"sweep: no combination is left that engines run: {'; '.join(reasons) or 'none was named'}")
     for reason in reasons:
         click.echo(f"note: left out: {reason}", err=True)
-    if not sweep.cases:
-        raise InputError("sweep: no combination is left that engines run")
     if output is None:
         _print(sweep, options["output_format"])
         return

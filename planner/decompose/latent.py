@@ -52,12 +52,16 @@ def _absorbed(block: LatentAttention, step: Step) -> Numeric:
     """Return 1 where the absorbed form takes fewer FLOPs than the expanded one, or was asked for, else 0."""
     if step.mla != "auto":
         return int(step.mla == "absorbed")
-    pairs = step.batch * block.span.pairs(step.new_tokens, step.context, causal=step.mask == "causal")
+    # Of one sequence: both grow with the batch alike.
+    pairs = block.span.pairs(step.new_tokens, step.context, causal=step.mask == "causal")
     wider = (2 * block.kv_lora_rank + block.qk_rope_head_dim) - (block.qk_head_dim + block.v_head_dim)
-    re_expanded = step.batch * step.context * block.kv_lora_rank * (block.qk_nope_head_dim + block.v_head_dim)
+    re_expanded = step.context * block.kv_lora_rank * (block.qk_nope_head_dim + block.v_head_dim)
     fewer: Any = pairs * wider <= re_expanded
-    # NumPy's own scalars would carry 64-bit integers, which overflow, into counts.
-    return fewer.astype(float) if is_array(fewer) else int(fewer)
+    if not is_array(fewer):
+        return int(fewer)
+    # One number where all points agree. NumPy's own scalars would carry 64-bit integers, which overflow, into counts.
+    shares: Numeric = int(fewer.all()) if fewer.all() == fewer.any() else fewer.astype(float)
+    return shares
 
 
 def _absorbed_attention(block: LatentAttention, lowering: Lowering, share: Numeric) -> Iterator[Op]:

@@ -301,7 +301,7 @@ def _grid(asked: int, events: Sequence[int]) -> tuple[int, ...]:
 
 
 def digest(question: Question) -> str:
-    """Return a checksum of the descriptions, so that a reader can tell whether a report is of the same ones."""
+    """Return a checksum of the descriptions of model, chip and engine, so that a reader can tell whether a report is of the same ones."""
     parts = (question.model, question.hardware, question.engine)
     data = [part.model_dump(mode="json", exclude_defaults=True) for part in parts]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
