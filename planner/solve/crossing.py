@@ -66,7 +66,7 @@ def _smallest_whole(excess: Callable[[float], float], least: int, largest: float
     """Return the smallest whole number from `least` on at which a function that crosses zero upwards once is not negative."""
     if excess(float(least)) >= 0:
         return least
-    if largest <= least or excess(largest) < 0:
+    if largest <= least or not excess(largest) >= 0:  # nan, where a rate is not known, is not enough either
         return None
     root = brentq(excess, float(least), largest, xtol=1e-9, rtol=RELATIVE_TOLERANCE)
     guess = max(least, math.ceil(root))
