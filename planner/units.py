@@ -21,6 +21,10 @@ Numeric: TypeAlias = "int | float | NDArray[np.float64]"
 """A number, or an array that broadcasts against the others of the same computation."""
 
 
+GIGA = 10**9
+"""The decimal prefix, as a count."""
+
+
 def minimum(a: Numeric, b: Numeric) -> Numeric:
     """Return the elementwise minimum; plain numbers stay Python numbers, so that counts stay exact."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):

@@ -128,11 +128,13 @@ def _heading(result: StepRating) -> str:
 
 
 def _memory(plan: MemoryPlan) -> RenderableType:
-    right = ("weights", "KV cache", "activations", "buffers", "reserve", "total", "of")
-    table = new_table("a chip's memory", *right, right=right)
-    sizes = [getattr(plan, name) for name in PARTS] + [plan.total_bytes, plan.capacity_bytes]
-    verdict = {True: "fits", False: "does not fit", None: words.NOTHING}[plan.fits]
-    table.add_row(verdict, *(words.scaled(size, "B") for size in sizes))
+    table = new_table("memory of a chip", "bytes", right=("bytes",), first_width=20)
+    for name in PARTS:
+        table.add_row(f"  {name.removesuffix('_bytes').replace('_', ' ')}", words.scaled(getattr(plan, name), "B"))
+    verdict = {True: "fits", False: "does not fit", None: "fits or not: unknown"}[plan.fits]
+    table.add_row(
+        verdict, f"{words.scaled(plan.total_bytes, 'B')} of {words.scaled(plan.capacity_bytes, 'B')}", style="bold"
+    )
     if plan.max_batch is not None:
         table.caption = f"at most a batch of {plan.max_batch:,}, or a context of {plan.max_context:,} ({plan.engine})"
         table.caption_justify = "left"

@@ -17,12 +17,12 @@ from planner.memory.footprint import Footprint, Parts, StageBytes, footprint
 from planner.model import Model
 from planner.parallel import Layout, check_layout, divide_up
 from planner.precision import Precision
-from planner.units import FORMATS, Numeric, maximum
+from planner.units import FORMATS, GIGA, Numeric, maximum
 
-LARGEST = 10**9
+LARGEST = GIGA
 """No batch or context that is asked for is larger."""
 
-MANY_CHIPS = 1024
+MANY_CHIPS = 1000
 """Advice stops at this many chips."""
 
 
