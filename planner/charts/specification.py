@@ -36,13 +36,26 @@ def finish(
     """Return layers as one specification, with their data, their parameters and their colours."""
     import altair as alt  # noqa: PLC0415
 
-    chart = alt.LayerChart(layer=layers, width=look.width, height=height)
+    return dressed(alt.LayerChart(layer=layers, width=look.width, height=height), tables, look, selection)
+
+
+def dressed(
+    chart: alt.LayerChart | alt.HConcatChart,
+    tables: Mapping[str, pd.DataFrame],
+    look: Look,
+    selection: Selection | None = None,
+) -> Spec:
+    """Return a chart as a specification, with its data, its colours, and its parameters where something can be selected."""
     spec: Spec = chart.to_dict()
-    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    if selection is not None:
+        spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+        spec["params"] = [
+            {"name": "batch", "value": selection.batch},
+            {"name": "precision", "value": selection.precision},
+        ]
     spec["background"] = look.palette.surface
     if look.title:
         spec["title"] = {"text": look.title, "anchor": "start", "fontSize": 14}
-    spec["params"] = [{"name": "batch", "value": selection.batch}, {"name": "precision", "value": selection.precision}]
     spec["config"] = {"font": look.font, **_config(look.palette)}
     spec["datasets"] = {name: frame.to_dict(orient="records") for name, frame in tables.items()}
     return spec
@@ -93,6 +106,15 @@ def log_axis(
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
         axis=alt.Axis(labelExpr=f"format(datum.value, '~s') + '{unit}'", values=powers),
     )
+
+
+def powers_of_two(last: int) -> list[int]:
+    """Return where an axis of batches has labels.
+
+    >>> powers_of_two(100)
+    [1, 4, 16, 64]
+    """
+    return [4**n for n in range(20) if 4**n <= last]
 
 
 def halo(palette: Palette) -> dict[str, Any]:

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from planner import __version__, catalogue
 from planner.cli.command_line import command_line
-from planner.cli.options import assume_option, engine_option, hardware_option, precision_options, step_options
+from planner.cli.options import (
+    LAYOUT_OPTIONS,
+    assume_option,
+    engine_option,
+    hardware_option,
+    layout_options,
+    precision_options,
+    step_options,
+)
 from planner.cli.output import write_whole
 from planner.errors import InputError
-from planner.memory import memory_plan
-from planner.parallel import SINGLE_CHIP
-from planner.report.study import Study, study
+from planner.parallel import Layout
 from planner.scenario import choose_precision, default_lengths, warnings
 from planner.workload import Phase, Step
+
+if TYPE_CHECKING:
+    from planner.report.study import Study
 
 SIDE_BY_SIDE = ("int8", "bf16", "fp32")
 """The precisions that every report compares."""
@@ -30,6 +39,7 @@ SUFFIXES = (".html", ".svg", ".png")
 @click.argument("model")
 @hardware_option
 @step_options
+@layout_options
 @assume_option
 @precision_options
 @engine_option
@@ -41,6 +51,8 @@ def command(**options: Any) -> None:
     MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. The report is one file that works
     offline. It compares int8, bf16 and fp32 with the precision asked for; --precision takes several, separated by commas.
     """
+    from planner.report.study import study  # noqa: PLC0415 - heavy
+
     path = _path(options)
     model = catalogue.load_model(options["model"], assume=options["assume"])
     hardware = catalogue.load_hardware(options["hardware_name"])
@@ -59,19 +71,13 @@ def command(**options: Any) -> None:
     kv = options["kv_precision"]
     asked = choose_precision(model, first.strip() or None, experts=options["moe_precision"], kv=kv)
     compared = [choose_precision(model, name.strip(), kv=kv) for name in (*others, *SIDE_BY_SIDE)]
-    memory = memory_plan(
-        model,
-        hardware,
-        asked,
-        SINGLE_CHIP,
-        batch=step.batch,
-        context=context + new_tokens,
-        engine=catalogue.load_engine(options["engine"]),
-    )
-    notes = warnings(model, hardware, step, memory)
-    for note in notes:
+    layout = Layout(**{name: options[name] for name in LAYOUT_OPTIONS})
+    engine = catalogue.load_engine(options["engine"])
+    found = study(model, hardware, step, (asked, *compared), engine=engine, layout=layout)
+    notes = warnings(model, hardware, step, found.asked.memory)
+    for note in (*notes, *found.asked.point.notes):
         click.echo(f"note: {note}", err=True)
-    write_whole(path, _content(path, study(model, hardware, step, (asked, *compared)), options, notes))
+    write_whole(path, _content(path, found, options, notes))
     click.echo(path)
 
 

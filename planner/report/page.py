@@ -16,14 +16,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import planner.decompose
+import planner.memory
 import planner.op
+import planner.parallel
 import planner.roofline
 import planner.step
 from planner import catalogue, charts
 from planner.errors import InputError
-from planner.report import frames, tables
+from planner.report import crossing, frames, tables
 from planner.report.answer import answer
-from planner.report.study import Study, digest
+from planner.report.study import MOST_CHIPS, Study, digest
 
 if TYPE_CHECKING:
     import jinja2
@@ -34,7 +36,14 @@ DRAWN_WIDTH = 860
 
 TEMPLATE = "report.html.j2"
 
-EXPLAINED: tuple[ModuleType, ...] = (planner.roofline, planner.step, planner.decompose, planner.op)
+EXPLAINED: tuple[ModuleType, ...] = (
+    planner.roofline,
+    planner.step,
+    planner.decompose,
+    planner.op,
+    planner.parallel,
+    planner.memory,
+)
 """Modules whose docstrings say what is computed and what is left out."""
 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
@@ -76,7 +85,15 @@ def render(study: Study, origin: Origin) -> str:
         "precisions": tables.precisions(study),
         "side_by_side": tables.side_by_side(study),
         "details": tables.details(study),
+        "critical": tables.critical(study),
+        "chips": tables.chips(study),
+        "most_chips": MOST_CHIPS,
+        "levers": tables.levers(study),
+        "reasons": tables.reasons(study),
         "memory": tables.memory(study),
+        "advice": tables.advice(study),
+        "laid_out": tables.laid_out(study),
+        "layout_points": tables.layout_points(study),
         "figures": tables.figures(study),
         "settings": tables.settings(study),
         "explained": _explained(),
@@ -139,9 +156,12 @@ def _charts(study: Study, look: charts.Look) -> dict[str, charts.Spec]:
     if points.empty or times.empty:
         return {}
     selection = _selection(study)
+    rated = [choice for choice in study.choices if choice.is_known]
+    found = crossing.tables([choice.question for choice in rated], [choice.solved for choice in rated])
     return {
         "roofline": charts.roofline_chart(frames.roofs(study, points), points, selection, look),
         "times": charts.times_chart(times, frames.marks(study), selection, look),
+        **charts.crossing_charts(found.named, selection, look),
     }
 
 

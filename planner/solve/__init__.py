@@ -5,13 +5,14 @@ from planner.solve.critical import OpAnswer, StepAnswer, solve_ops, solve_step
 from planner.solve.levers import Lever, pull_levers
 from planner.solve.question import Question
 from planner.solve.solution import Ask, PrecisionAnswer, Solution, answer_in_full, solve
-from planner.solve.target import TARGETS, Target, parse_target
+from planner.solve.target import TARGETS, ComputeBound, Target, parse_target
 
 __all__ = [
     "DEFAULT_MAX_CHIPS",
     "TARGETS",
     "Ask",
     "ChipsAnswer",
+    "ComputeBound",
     "Lever",
     "OpAnswer",
     "PrecisionAnswer",
