@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from planner.charts.look import Look, Palette, Selection
+from planner.charts.look import Look, Selection
 from planner.charts.specification import Spec, dressed, halo, log_axis, named, powers_of_two, title
 
 if TYPE_CHECKING:
@@ -41,6 +40,14 @@ class _Drawing:
     shown: str
     look: Look
 
+    def by_width(self, narrow: str, wide: str) -> Any:
+        """Return one of two expressions, by how wide the chart is drawn."""
+        import altair as alt  # noqa: PLC0415
+
+        if isinstance(self.look.width, int):
+            return alt.expr(narrow if self.look.width < NARROW else wide)
+        return alt.expr(f"width < {NARROW} ? {narrow} : {wide}")
+
     @property
     def names(self) -> list[str]:
         return list(dict.fromkeys(self.tables["curves"]["operations"]))
@@ -55,11 +62,11 @@ class _Drawing:
     def x(self, **axis: Any) -> alt.X:
         import altair as alt  # noqa: PLC0415
 
-        domain = [1, self.last * 2**ROOM]
+        room = self.by_width(f"{self.last}", f"{round(self.last * 2**ROOM)}")
         return alt.X(
             "batch:Q",
             title=title(self.tables["curves"], "batch"),
-            scale=alt.Scale(type="log", base=2, domain=domain, nice=False),
+            scale=alt.Scale(type="log", base=2, domainMin=1, domainMax=room, nice=False),
             axis=alt.Axis(
                 format=",", values=powers_of_two(self.last), labelOverlap="greedy", labelSeparation=8, **axis
             ),
@@ -68,13 +75,13 @@ class _Drawing:
     def y(self, name: str) -> Any:
         import altair as alt  # noqa: PLC0415
 
+        extent: dict[str, Any] = {"minExtent": AXIS_WIDTH, "maxExtent": AXIS_WIDTH}
         if name == "arithmetic_intensity":
             frames = [self.tables[table] for table in ("curves", "ridges")]
-            axis = log_axis(alt.Y, self.tables["curves"], name, frames, (0.7, 1.8))
-        else:
-            axis = alt.Y(f"{name}:Q", title="share of peak attained", scale=alt.Scale(domain=[0, 1.04], nice=False))
-            axis = axis.axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
-        return axis.axis(minExtent=AXIS_WIDTH, maxExtent=AXIS_WIDTH)
+            return log_axis(alt.Y, self.tables["curves"], name, frames, (0.7, 1.8), **extent)
+        axis = alt.Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1], **extent)
+        scale = alt.Scale(domain=[0, 1.04], nice=False)
+        return alt.Y(f"{name}:Q", title="share of peak attained", scale=scale, axis=axis)
 
 
 def crossing_charts(tables: dict[str, pd.DataFrame], selection: Selection, look: Look) -> dict[str, Spec]:
@@ -91,6 +98,7 @@ def crossing_charts(tables: dict[str, pd.DataFrame], selection: Selection, look:
     look : Look
         Colours and size.
     """
+    tables = _with_ends(tables)
     drawing = _Drawing(tables, "datum.precision == precision", look)
     panels = {"intensity": _intensity(drawing), "share": _share(drawing)}
     return {name: dressed(panel, tables, look, selection) for name, panel in panels.items()}
@@ -100,7 +108,7 @@ def crossing_picture(tables: dict[str, pd.DataFrame], look: Look) -> Spec:
     """Return both panels under each other, a column for each precision; `look.width` is that of a column."""
     import altair as alt  # noqa: PLC0415
 
-    columns = []
+    tables, columns = _with_ends(tables), []
     for precision in dict.fromkeys(tables["curves"]["precision"]):
         drawing = _Drawing(tables, f"datum.precision == '{precision}'", look)
         panels = (_intensity(drawing).properties(title=precision), _share(drawing))
@@ -158,25 +166,32 @@ def _left() -> Any:
     return alt.value(0)
 
 
-def _colours(palette: Palette, count: int) -> list[str]:
+def _legend(drawing: _Drawing, name: str) -> alt.Legend | None:
+    """Return the legend, which the upper panel has."""
+    import altair as alt  # noqa: PLC0415
+
+    if name != "arithmetic_intensity":
+        return None
+    columns = drawing.by_width("2", "7")
+    return alt.Legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=500, columns=columns)
+
+
+def _colour(drawing: _Drawing, name: str) -> alt.Color:
     """Return the ink for the step, and a colour for each class."""
-    return [palette.ink, *(palette.series[i % len(palette.series)] for i in range(count - 1))]
+    import altair as alt  # noqa: PLC0415
+
+    palette, names = drawing.look.palette, drawing.names
+    colours = [palette.ink, *(palette.series[i % len(palette.series)] for i in range(len(names) - 1))]
+    return alt.Color(
+        "operations:N", title=None, scale=alt.Scale(domain=names, range=colours), legend=_legend(drawing, name)
+    )
 
 
 def _lines(drawing: _Drawing, x: alt.X, y: Any, name: str) -> list[alt.Chart]:
     import altair as alt  # noqa: PLC0415
 
     names, curves = drawing.names, drawing.tables["curves"]
-    has_legend = name == "arithmetic_intensity"
-    legend: Any = (
-        alt.Legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=500, columns=4) if has_legend else None
-    )
-    colour = alt.Color(
-        "operations:N",
-        title=None,
-        scale=alt.Scale(domain=names, range=_colours(drawing.look.palette, len(names))),
-        legend=legend,
-    )
+    colour, legend = _colour(drawing, name), _legend(drawing, name)
     dash = alt.StrokeDash(
         "operations:N", title=None, scale=alt.Scale(domain=names, range=list(DASHES[: len(names)])), legend=legend
     )
@@ -206,42 +221,64 @@ def _limit_lines(drawing: _Drawing, x: alt.X) -> list[alt.Chart]:
 
 
 def _limit_names(drawing: _Drawing, x: alt.X) -> list[alt.Chart]:
+    """Return the names of the lines, each in a place of its own beside its line: lines can be close."""
     import altair as alt  # noqa: PLC0415
 
-    style: dict[str, Any] = {"angle": 270, "align": "right", "baseline": "bottom", "dy": -3, "dx": -4, "fontSize": 11}
-    return [
-        drawing.rows("limits").mark_text(**style, **colour).encode(x=x, y=alt.value(0), text="text:N")
-        for colour in (halo(drawing.look.palette), {"color": drawing.look.palette.ink})
-    ]
-
-
-def _names(drawing: _Drawing, x: alt.X, y: Any, name: str) -> Iterator[alt.Chart]:
-    """Yield the name of each line at its end, moved apart where lines end together."""
-    import altair as alt  # noqa: PLC0415
-
-    text = alt.expr(f"width < {NARROW} ? '' : datum.operations")
-    ends = drawing.rows("curves").transform_filter(f"datum.batch == {drawing.last}").encode(x=x, y=y)
-    for operation, moves in _shifts(drawing, name).items():
-        mine = ends.transform_filter(f"datum.operations == '{operation}'")
-        colour = _colours(drawing.look.palette, len(drawing.names))[drawing.names.index(operation)]
-        for precision, dy in moves.items():
-            yield mine.transform_filter(f"datum.precision == '{precision}'").mark_text(
-                text=text, align="left", baseline="middle", dx=6, dy=dy, fontSize=11, fontWeight=600, color=colour
+    text = drawing.by_width("datum.chips + ': ' + format(datum.batch, ',')", "datum.text")
+    layers = []
+    for index, chips in enumerate(dict.fromkeys(drawing.tables["limits"]["chips"])):
+        is_left, is_high = index % 2 == 0, index % 4 < 2  # noqa: PLR2004 - two sides at two heights
+        style: dict[str, Any] = {"angle": 270, "fontSize": 11, "dx": -4 if is_high else 4}
+        style |= {"baseline": "bottom", "dy": -3} if is_left else {"baseline": "top", "dy": 4}
+        style["align"] = "right" if is_high else "left"
+        rows = drawing.rows("limits").transform_filter(f"datum.chips == {chips}")
+        layers += [
+            rows.mark_text(text=text, **style, **colour).encode(
+                x=x, y=alt.value(0 if is_high else HEIGHTS["share_of_peak"])
             )
+            for colour in (halo(drawing.look.palette), {"color": drawing.look.palette.ink})
+        ]
+    return layers
 
 
-def _shifts(drawing: _Drawing, name: str) -> dict[str, dict[str, float]]:
-    """Return by how many pixels the name of each line moves, by precision."""
-    curves = drawing.tables["curves"]
-    ends = curves[curves["batch"] == drawing.last]
-    found: dict[str, dict[str, float]] = {}
-    for precision, group in ends.groupby("precision"):
-        heights = {row.operations: _height(drawing, name, getattr(row, name)) for row in group.itertuples()}
-        place = -math.inf
-        for operation, height in sorted(heights.items(), key=lambda pair: pair[1]):
-            place = max(place + GAP, height)
-            found.setdefault(str(operation), {})[str(precision)] = round(place - height, 1)
-    return found
+def _names(drawing: _Drawing, x: alt.X, y: Any, name: str) -> list[alt.Chart]:
+    """Return the name of each line at its end, moved apart where lines end together."""
+    import altair as alt  # noqa: PLC0415
+
+    shift = alt.expr(f"datum.{name}_shift")
+    text = drawing.by_width("''", "datum.operations")
+    ends = drawing.rows("ends").encode(x=x, y=y, color=_colour(drawing, name))
+    return [ends.mark_text(text=text, align="left", baseline="middle", dx=6, dy=shift, fontSize=11, fontWeight=600)]
+
+
+def _with_ends(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Return tables with one more, of the ends of lines and by how many pixels their names move."""
+    drawing = _Drawing(tables, "", Look())
+    ends = tables["curves"][tables["curves"]["batch"] == drawing.last].copy()
+    for name in HEIGHTS:
+        ends[f"{name}_shift"] = 0.0
+        for _, group in ends.groupby("precision"):
+            heights = {row: _height(drawing, name, float(value)) for row, value in group[name].items()}
+            rows = sorted(heights, key=lambda row: heights[row])
+            for row, place in zip(rows, _apart([heights[row] for row in rows], HEIGHTS[name] - GAP / 2), strict=True):
+                ends.loc[row, f"{name}_shift"] = round(place - heights[row], 1)
+    return {**tables, "ends": ends}
+
+
+def _apart(heights: list[float], lowest: float) -> list[float]:
+    """Return heights moved down to stand apart, and up again where they would leave the panel.
+
+    >>> _apart([0.0, 2.0, 100.0, 101.0], lowest=105.0)
+    [0.0, 14.0, 91.0, 105.0]
+    """
+    places: list[float] = []
+    for height in heights:
+        places.append(max(places[-1] + GAP, height) if places else height)
+    ceiling = lowest
+    for index in reversed(range(len(places))):
+        places[index] = min(places[index], ceiling)
+        ceiling = places[index] - GAP
+    return places
 
 
 def _height(drawing: _Drawing, name: str, value: float) -> float:

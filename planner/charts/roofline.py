@@ -66,7 +66,7 @@ def _roof_layers(x: alt.X, y: alt.Y, colour: alt.Color, palette: Palette) -> lis
     bandwidth = slope.transform_filter("datum.end == 'from'").mark_text(
         **style, baseline="bottom", dy=-5, color=palette.ink
     )
-    link = links.transform_filter("datum.end == 'from'").mark_text(**style, baseline="top", dy=6, color=palette.ink)
+    link = links.transform_filter("datum.end == 'from'").mark_text(**style, baseline="bottom", dy=-5, color=palette.ink)
     return [
         links.mark_line(strokeWidth=1.5, color=palette.ink, strokeDash=[6, 4]).encode(detail="roof:N"),
         link.encode(text="roof:N"),
@@ -101,7 +101,7 @@ def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, p
         "bound:N",
         title="bound by",
         scale=alt.Scale(domain=present, range=[SHAPES[bound] for bound in present]),
-        legend=alt.Legend(symbolSize=90),
+        legend=alt.Legend(symbolSize=90, columns=alt.expr("width < 340 ? 2 : 3")),
     )
     tooltip = [
         alt.Tooltip("operation:N"),

@@ -46,7 +46,8 @@ def dressed(
     selection: Selection | None = None,
 ) -> Spec:
     """Return a chart as a specification, with its data, its colours, and its parameters where something can be selected."""
-    spec: Spec = chart.to_dict()
+    # Validation takes seconds and finds nothing that a test has not found.
+    spec: Spec = chart.to_dict(validate=False)
     if selection is not None:
         spec["autosize"] = {"type": "fit-x", "contains": "padding"}
         spec["params"] = [
@@ -93,6 +94,7 @@ def log_axis(
     frames: list[pd.DataFrame],
     margins: tuple[float, float],
     unit: str = "",
+    **axis: Any,
 ) -> Any:
     """Return a logarithmic axis over all values of a column, with a line at each power of ten; `unit` follows each number."""
     import altair as alt  # noqa: PLC0415
@@ -104,7 +106,7 @@ def log_axis(
         f"{name}:Q",
         title=title(named, name),
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(labelExpr=f"format(datum.value, '~s') + '{unit}'", values=powers),
+        axis=alt.Axis(labelExpr=f"format(datum.value, '~s') + '{unit}'", values=powers, **axis),
     )
 
 

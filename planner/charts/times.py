@@ -58,7 +58,9 @@ def _time_layers(shown: alt.Chart, parts: list[str], x: alt.X, y: alt.Y, palette
         "part:N",
         title="time for",
         scale=alt.Scale(domain=parts, range=[DASHES[part] for part in parts]),
-        legend=alt.Legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=400),
+        legend=alt.Legend(
+            symbolType="stroke", symbolStrokeWidth=2, symbolSize=400, columns=alt.expr("width < 340 ? 2 : 3")
+        ),
     )
     band = shown.mark_area(color=palette.muted, opacity=0.22, clip=True).encode(
         x=x, y=alt.Y("lower:Q").scale(type="log"), y2="upper:Q"

@@ -114,7 +114,7 @@ def _picture(ask: Ask, solution: Solution, *, as_png: bool) -> str | bytes:
     if not rated:
         raise InputError(f"{ask.hardware.name}: peak: has no rate for any of the precisions, nothing can be drawn")
     found = crossing.tables([ask.question(answer.precision) for answer in rated], rated)
-    title = f"{_heading(solution)}: one chip, whose bound is compute above the ridge"
+    title = f"{_heading(solution)}, one chip"
     look = charts.Look(title=title, width=WIDE if len(rated) == 1 else COLUMN)
     spec = charts.crossing_picture(found.named, look)
     return charts.png(spec) if as_png else charts.svg(spec)
@@ -173,5 +173,5 @@ def _tables(solution: Solution) -> Iterable[RenderableType]:
     table.add_row("  batch there", *(words.number_or_dash(a.chips.batch) for a in solution.answers))
     table.add_row("  limited by", *(solved.limited_by(a.chips) for a in solution.answers))
     yield table
-    for line in solved.reasons(solution.answers):
+    for line in (*solved.reasons(solution.answers), *solved.helps(solution.answers)):
         yield Text(line)

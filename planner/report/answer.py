@@ -156,14 +156,14 @@ def _chips(study: Study) -> str:
     chips, name = study.asked.solved.chips, study.asked.name
     if chips.minimum_to_fit is None:
         return f"In {name} the model fits on no layout of up to {MOST_CHIPS} chips."
-    holds = f"In {name} the model needs {words.counted(chips.minimum_to_fit, 'chip')} to fit"
+    holds = f"In {name} the model fits on {words.counted(chips.minimum_to_fit, 'chip')}"
     if not study.asked.is_known:
         return f"{holds}."
     if chips.minimum_compute_bound is None:
         return f"{holds}; no layout of up to {MOST_CHIPS} chips is compute-bound at a batch that fits."
     return (
-        f"{holds}, and {words.counted(chips.minimum_compute_bound, 'chip')} ({solved.layout(chips)}) to be compute-bound at a "
-        f"batch that fits, from {chips.batch:,} on."
+        f"{holds}; the fewest that are compute-bound at a batch that fits are {chips.minimum_compute_bound} ({solved.layout(chips)})"
+        f", from {chips.batch:,} sequences on."
     )
 
 

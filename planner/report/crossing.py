@@ -59,10 +59,11 @@ def class_of(op: Op) -> str:
 def tables(questions: Sequence[Question], answers: Sequence[PrecisionAnswer]) -> Tables:
     """Return the tables of the picture for questions that differ in their precision, with their answers."""
     limits = [row for question in questions for row in _limits(question)]
-    events = [row["batch"] for row in limits]
-    for answer in answers:
-        events += [op.critical_batch or 1 for op in answer.ops] + [answer.step.critical_batch or 1]
-    batches = _batches(2 * max(events, default=1))
+    critical = [op.critical_batch or 1 for answer in answers for op in answer.ops]
+    critical += [answer.step.critical_batch or 1 for answer in answers]
+    events = [*critical, *(row["batch"] for row in limits)]
+    grid = _batches(2 * max(events, default=1))
+    batches = sorted({*grid, *(event for event in critical if event < grid[-1])})  # lines bend where a regime begins
     curves = [row for question in questions for row in _curves(question, batches)]
     ridges = [row for question in questions for row in _ridges(question)]
     return Tables(

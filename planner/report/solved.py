@@ -75,9 +75,14 @@ def lever(found: Lever) -> str:
 
 
 def reasons(answers: Sequence[PrecisionAnswer]) -> list[str]:
-    """Return why there is no batch or no chip, and what would help most; one line for the precisions that differ in numbers only."""
-    kinds = (_attention, _step, _chips, _help)
+    """Return why there is no batch or no chip; one line for the precisions that differ in numbers only."""
+    kinds = (_attention, _step, _chips)
     return [line for kind in kinds for line in merged((a.precision.name, kind(a)) for a in answers)]
+
+
+def helps(answers: Sequence[PrecisionAnswer]) -> list[str]:
+    """Return what would help most, likewise."""
+    return list(merged((answer.precision.name, _help(answer)) for answer in answers))
 
 
 def _attention(answer: PrecisionAnswer) -> str:

@@ -327,7 +327,7 @@ def laid_out(study: Study) -> str:
     if layout.is_single:
         return "one"
     degrees = (f"{name.replace('_', '-')} {getattr(layout, name)}" for name in DEGREES if getattr(layout, name) > 1)
-    found = [f"one of {layout.chips}: {', '.join(degrees)}"]
+    found = [f"one of {layout.chips} chips: {', '.join(degrees)}"]
     if layout.pp > 1:
         stage, flow = point.stage, point.flow
         found.append(
