@@ -19,6 +19,9 @@ DASHES: tuple[list[int], ...] = ([1, 0], [8, 3], [3, 2], [10, 3, 2, 3], [1, 3], 
 NARROW = 520
 """Charts narrower than this leave out the names at the ends of lines [pixels]."""
 
+VERY_NARROW = 340
+"""Charts narrower than this have short names for what chips hold [pixels]."""
+
 ROOM = 3.2
 """Octaves right of the last batch, for those names; in a narrow chart they are the end of the axis."""
 
@@ -40,13 +43,13 @@ class _Drawing:
     shown: str
     look: Look
 
-    def by_width(self, narrow: str, wide: str) -> Any:
+    def by_width(self, narrow: str, wide: str, least: int = NARROW) -> Any:
         """Return one of two expressions, by how wide the chart is drawn."""
         import altair as alt  # noqa: PLC0415
 
         if isinstance(self.look.width, int):
-            return alt.expr(narrow if self.look.width < NARROW else wide)
-        return alt.expr(f"width < {NARROW} ? {narrow} : {wide}")
+            return alt.expr(narrow if self.look.width < least else wide)
+        return alt.expr(f"width < {least} ? {narrow} : {wide}")
 
     @property
     def names(self) -> list[str]:
@@ -66,7 +69,7 @@ class _Drawing:
         return alt.X(
             "batch:Q",
             title=title(self.tables["curves"], "batch"),
-            scale=alt.Scale(type="log", base=2, domainMin=1, domainMax=room, nice=False),
+            scale=alt.Scale(type="log", base=2, domain=[1, room], nice=False),
             axis=alt.Axis(
                 format=",", values=powers_of_two(self.last), labelOverlap="greedy", labelSeparation=8, **axis
             ),
@@ -208,7 +211,7 @@ def _lines(drawing: _Drawing, x: alt.X, y: Any, name: str) -> list[alt.Chart]:
         alt.Tooltip("share_of_peak:Q", title="share of peak", format=".1%"),
     ]
     lines = shown.mark_line().encode(color=colour, strokeDash=dash, strokeWidth=width, detail="operations:N")
-    dots = shown.mark_point(opacity=0, size=140, filled=True).encode(tooltip=tooltip)
+    dots = shown.mark_point(color=drawing.look.palette.ink, opacity=0, size=140, filled=True).encode(tooltip=tooltip)
     return [lines, dots]
 
 
@@ -224,7 +227,7 @@ def _limit_names(drawing: _Drawing, x: alt.X) -> list[alt.Chart]:
     """Return the names of the lines, each in a place of its own beside its line: lines can be close."""
     import altair as alt  # noqa: PLC0415
 
-    text = drawing.by_width("datum.chips + ': ' + format(datum.batch, ',')", "datum.text")
+    text = drawing.by_width("datum.chips + ': ' + format(datum.batch, ',')", "datum.text", VERY_NARROW)
     layers = []
     for index, chips in enumerate(dict.fromkeys(drawing.tables["limits"]["chips"])):
         is_left, is_high = index % 2 == 0, index % 4 < 2  # noqa: PLR2004 - two sides at two heights
@@ -255,12 +258,12 @@ def _with_ends(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return tables with one more, of the ends of lines and by how many pixels their names move."""
     drawing = _Drawing(tables, "", Look())
     ends = tables["curves"][tables["curves"]["batch"] == drawing.last].copy()
-    for name in HEIGHTS:
+    for name, bottom in HEIGHTS.items():
         ends[f"{name}_shift"] = 0.0
         for _, group in ends.groupby("precision"):
             heights = {row: _height(drawing, name, float(value)) for row, value in group[name].items()}
             rows = sorted(heights, key=lambda row: heights[row])
-            for row, place in zip(rows, _apart([heights[row] for row in rows], HEIGHTS[name] - GAP / 2), strict=True):
+            for row, place in zip(rows, _apart([heights[row] for row in rows], bottom - GAP / 2), strict=True):
                 ends.loc[row, f"{name}_shift"] = round(place - heights[row], 1)
     return {**tables, "ends": ends}
 

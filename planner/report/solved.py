@@ -86,7 +86,8 @@ def helps(answers: Sequence[PrecisionAnswer]) -> list[str]:
 
 
 def _attention(answer: PrecisionAnswer) -> str:
-    return next((op.reason for op in answer.ops if op.name == "attention" and op.critical_batch is None), "")
+    found = next((op.reason for op in answer.ops if op.name == "attention" and op.critical_batch is None), "")
+    return "" if found == answer.step.reason else found
 
 
 def _step(answer: PrecisionAnswer) -> str:
