@@ -10,7 +10,7 @@ from planner.hardware import Size
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Setting(_Part):
@@ -38,3 +38,5 @@ class Engine(_Part):
     """Tokens of a step at most: prompts are cut into chunks of this size."""
     runtime: Size
     """What the driver and libraries take of a chip's memory."""
+    default: bool = False
+    """Whose rules hold where no engine is named; one of the catalogue's engines says so."""

@@ -9,7 +9,6 @@ PlannerError
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -52,6 +51,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     >>> nearest("h100", ["h100-sxm", "h100-pcie", "tpu-v5e"])
     'did you mean h100-sxm or h100-pcie?'
     """
+    import difflib  # noqa: PLC0415 - only where something is wrong
+
     wanted = name.lower()
     by_lower = {known.lower(): known for known in names}
     begins = sorted((known for known in by_lower if wanted and known.startswith(wanted)), key=len)
@@ -59,3 +60,27 @@ def nearest(name: str, names: Iterable[str]) -> str:
     alike = difflib.get_close_matches(wanted, by_lower, n=3, cutoff=0.6)
     close = list(dict.fromkeys((*begins, *alike, *holds)))[:3]
     return f"did you mean {' or '.join(by_lower[c] for c in close)}?" if close else ""
+
+
+MOST_SHOWN = 60
+"""Characters of a value that an error shows: it stays one readable line."""
+
+
+def shown(value: object) -> str:
+    """Return a value as an error shows it: short, whatever the file holds.
+
+    >>> shown("x" * 100)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx..."
+    >>> shown([1, 2])
+    'a list'
+    """
+    if isinstance(value, int) and abs(value) > MOST_EXACT:
+        return "a number of too many digits"  # Python refuses to write the longest out
+    if not isinstance(value, str | int | float | None):
+        return f"a {type(value).__name__}"
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+
+
+MOST_EXACT = 10**50
+"""Longer numbers are not written out."""

@@ -138,7 +138,7 @@ class ScaleUp(_Part):
     one_way_pair: DataRate | None = None
     """Between one pair of chips, one direction."""
     latency: Seconds | None = None
-    """One step of a collective, from chip to neighbour; that of the topology (links/latency.yaml) where not given."""
+    """One step of a collective, from chip to neighbour; that of the topology (links/default-latencies.yaml) where not given."""
     in_network_reduction: Claim | None = None
     """The switch adds up what chips send to it."""
     sides: tuple[Annotated[int, Field(strict=True, ge=2)], ...] | None = None
@@ -154,7 +154,7 @@ class Link(_Part):
     one_way: DataRate
     """One direction, for one chip."""
     latency: Seconds | None = None
-    """One step of a collective; the default of scale-out networks (links/latency.yaml) where not given."""
+    """One step of a collective; the default of scale-out networks (links/default-latencies.yaml) where not given."""
 
 
 class Links(_Part):
@@ -228,7 +228,7 @@ class Hardware(_Part):
     peak: Peaks
     memory: Memory
     cache: Cache | None = None
-    links: Links = Links()
+    links: Links = Links.model_construct()
     power: Power | None = None
     price: Prices | None = None
     chips_per_host: Annotated[int, Field(ge=1)] | None = None

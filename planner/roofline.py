@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-import numpy as np
-
 from planner.collectives import Cost, cost_of
 from planner.hardware import Hardware, Rate
 from planner.op import Collective, Op
-from planner.units import Numeric, maximum, minimum
+from planner.units import Numeric, anywhere, is_array, maximum, minimum
 
 BOUNDS = ("compute", "memory", "network")
 """What can limit an operation; where times are equal the earlier one is named."""
@@ -43,7 +41,9 @@ def intensity(flops: Numeric, size_bytes: Numeric) -> Numeric:
     >>> intensity(2 * 1024 - 1, 4 * 1024 + 2)  # a bf16 dot product of 1,024 elements
     0.49951195...
     """
-    if isinstance(flops, np.ndarray) or isinstance(size_bytes, np.ndarray):
+    if is_array(flops, size_bytes):
+        import numpy as np  # noqa: PLC0415 - see is_array
+
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(np.equal(size_bytes, 0), np.nan, np.divide(flops, size_bytes))
     return flops / size_bytes if size_bytes else math.nan
@@ -69,9 +69,12 @@ def attainable(intensity_: Numeric, flops_per_s: float, bytes_per_s: float) -> N
 
 def bound_name(compute_s: Numeric, memory_s: Numeric, network_s: Numeric) -> Any:
     """Return which of the three times is the largest: text, or an array of text. Equal: compute before memory before network."""
+    if not is_array(compute_s, memory_s, network_s):
+        plain = (float(compute_s), float(memory_s), float(network_s))
+        return BOUNDS[plain.index(max(plain))]
+    import numpy as np  # noqa: PLC0415 - see is_array
+
     times = np.stack(np.broadcast_arrays(compute_s, memory_s, network_s))
-    if times.ndim == 1:
-        return BOUNDS[int(np.argmax(times))]
     return np.asarray(BOUNDS)[np.argmax(times, axis=0)]
 
 
@@ -230,7 +233,7 @@ def rate_op(op: Op, chip: Hardware) -> Rating:
     flops = op.count * op.flops
     weight, activation, kv = op.count * op.weight_bytes, op.count * op.activation_bytes, op.count * op.kv_bytes
     moved = weight + activation + kv
-    idle = not np.any(flops)
+    idle = not anywhere(flops)
     compute_s: Numeric | None = 0.0 if idle else None
     if not idle and rate.flops_per_s is not None:
         compute_s = compute_time(flops, rate.flops_per_s)

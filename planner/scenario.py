@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from planner.hardware import Hardware
 from planner.memory import MemoryPlan, checkpoint_bytes
 from planner.model import Model
 from planner.precision import Precision, policy
-from planner.units import gigabytes
+from planner.units import TRILLION, anywhere, everywhere, gigabytes, largest_of
 from planner.workload import Phase, Step
 
 DEFAULT_TOKENS = 4096
 """Context of a decode step, and length of a prompt, where none is given."""
-
-TRILLION = 10**12
 
 
 def choose_precision(
@@ -46,12 +42,12 @@ def warnings(model: Model, hardware: Hardware, step: Step, memory: MemoryPlan) -
     found = list(model_warnings(model))
     limit = model.max_position_embeddings
     tokens = step.context + step.new_tokens
-    if limit is not None and np.any(tokens > limit):
+    if limit is not None and anywhere(tokens > limit):
         found.append(f"{tokens} tokens are beyond the {limit} that {model.name} was made for")
     if memory.capacity_bytes is None:
         found.append(f"{hardware.name} has no fixed memory size: what fits cannot be said")
-    elif not np.all(memory.fits):
-        needed = "weights, KV cache and buffers take " + gigabytes(np.max(memory.total_bytes))
+    elif not everywhere(memory.fits):
+        needed = "weights, KV cache and buffers take " + gigabytes(largest_of(memory.total_bytes))
         wanted = f"; what would fit: {', or '.join(memory.advice)}" if memory.advice else ""
         found.append(f"{needed}, {hardware.name} has {gigabytes(memory.capacity_bytes)}{wanted}")
     return tuple(found)

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from planner.hardware import Hardware
 from planner.model import Model
 from planner.op import Kind
@@ -28,7 +26,7 @@ from planner.parallel import (
 )
 from planner.precision import Precision
 from planner.roofline import Rating, bound_of, largest, rate_op, total
-from planner.units import Numeric
+from planner.units import Numeric, summed
 from planner.workload import Step
 
 COUNTED = (Kind.MATMUL, Kind.ATTENTION, Kind.INDEXER, Kind.STATE_SPACE)
@@ -186,4 +184,4 @@ def rate_step(
 def _slowness(result: StepRating) -> tuple[float, float]:
     """Return what stages are compared by: their time, or their bytes where a time is not known; summed over arrays."""
     seconds = result.lower_s
-    return (-1.0 if seconds is None else float(np.sum(seconds)), float(np.sum(result.memory_bytes)))
+    return (-1.0 if seconds is None else summed(seconds), summed(result.memory_bytes))

@@ -7,34 +7,97 @@ Prefixes are read here and nowhere else, by the QuantiPhy library: decimal (k, M
 from __future__ import annotations
 
 import math
+import re
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
+from planner.errors import UnitError, shown
 
-from planner.errors import UnitError
-
-if TYPE_CHECKING:  # importing numpy.typing takes longer than everything else that a command reads
+if TYPE_CHECKING:  # see is_array
+    import numpy as np
     from numpy.typing import NDArray
+
+MEBI = 2**20
+GIGA = 10**9
+TRILLION = 10**12
+
+LARGEST_COUNT = 10**9
+"""No batch, context, or number of heads, elements, experts or tokens is larger."""
+
+DECIMAL_PREFIXES: tuple[tuple[float, str], ...] = (
+    (1e24, "Y"),
+    (1e21, "Z"),
+    (1e18, "E"),
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+)
+"""For writing numbers, the largest first."""
 
 Numeric: TypeAlias = "int | float | NDArray[np.float64]"
 """A number, or an array that broadcasts against the others of the same computation."""
 
 
-GIGA = 10**9
-"""The decimal prefix, as a count."""
+def is_array(*values: object) -> bool:
+    """Whether any of the values is a NumPy array.
+
+    A command about a single point never needs NumPy, and importing it takes as long as everything else that the command does. So
+    it is imported where there are arrays, and where it was not imported, nothing is one.
+
+    >>> is_array(1, 2.5)
+    False
+    """
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and any(isinstance(value, numpy.ndarray) for value in values)
+
+
+def anywhere(condition: Any) -> bool:
+    """Whether a condition, or a number's being other than 0, holds for any element."""
+    return bool(condition.any() if is_array(condition) else condition)
+
+
+def everywhere(condition: Any) -> bool:
+    """Whether a condition holds for all elements."""
+    return bool(condition.all() if is_array(condition) else condition)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether all elements are finite numbers."""
+    if is_array(value):
+        import numpy as np  # noqa: PLC0415 - see is_array
+
+        return bool(np.isfinite(value).all())
+    return math.isfinite(value)
+
+
+def summed(value: Any) -> float:
+    """Return the sum over all elements."""
+    return float(value.sum() if is_array(value) else value)
+
+
+def largest_of(value: Any) -> float:
+    """Return the largest element."""
+    return float(value.max() if is_array(value) else value)
 
 
 def minimum(a: Numeric, b: Numeric) -> Numeric:
     """Return the elementwise minimum; plain numbers stay Python numbers, so that counts stay exact."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+    if is_array(a, b):
+        import numpy as np  # noqa: PLC0415 - see is_array
+
         return np.minimum(a, b)
     return min(a, b)
 
 
 def maximum(a: Numeric, b: Numeric) -> Numeric:
     """Return the elementwise maximum; plain numbers stay Python numbers."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+    if is_array(a, b):
+        import numpy as np  # noqa: PLC0415 - see is_array
+
         return np.maximum(a, b)
     return max(a, b)
 
@@ -109,27 +172,37 @@ def parse_quantity(value: object, dimension: str) -> float:
     """
     example = f"write for example {_EXAMPLES[dimension]!r}"
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UnitError(f"{value!r} is not a quantity, {example}")
+        raise UnitError(f"{shown(value)} is not a quantity, {example}")
     number, unit = _split(value, example)
     if not math.isfinite(number) or number < 0:
-        raise UnitError(f"{value!r} is not a finite, non-negative quantity, {example}")
+        raise UnitError(f"{shown(value)} is not a finite, non-negative quantity, {example}")
     spellings = _SPELLINGS[dimension]
     if unit and unit not in spellings:
-        raise UnitError(f"{value!r} is not in {dimension}, {example}")
+        raise UnitError(f"{shown(value)} is not in {dimension}, {example}")
     return number * spellings.get(unit, 1.0)
 
 
 def _split(value: str | float, example: str) -> tuple[float, str]:
     """Split a quantity into its number, prefix applied, and its bare unit."""
     if not isinstance(value, str):
-        return float(value), ""
+        try:
+            return float(value), ""
+        except OverflowError:
+            return math.inf, ""
     from quantiphy import InvalidNumber, Quantity  # noqa: PLC0415 - only where text is read
 
+    # The library takes no prefix beside an exponent: "1e3 GB" is read as a number and "1 GB".
+    written = _EXPONENT.fullmatch(value.strip())
+    number, text = (float(written[1]), f"1 {written[2]}") if written else (1.0, value)
     try:
-        quantity = Quantity(value, binary=True)
+        quantity = Quantity(text, binary=True)
     except InvalidNumber:
-        raise UnitError(f"{value!r} is not a quantity, {example}") from None
-    return float(quantity), quantity.units
+        raise UnitError(f"{shown(value)} is not a quantity, {example}") from None
+    return number * float(quantity), quantity.units
+
+
+_EXPONENT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+)\s*([^\W\d].*)")
+"""A number with an exponent, and its unit."""
 
 
 def gigabytes(size: float) -> str:

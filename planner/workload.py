@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-import numpy as np
-
 from planner.errors import InputError
-from planner.units import Numeric
+from planner.units import Numeric, anywhere, is_finite
 
 
 class Phase(StrEnum):
@@ -57,12 +56,12 @@ class Step:
     def __post_init__(self) -> None:
         """Check the sizes."""
         for name, is_low, wanted in (
-            ("batch", np.less_equal, "above 0"),
-            ("new_tokens", np.less_equal, "above 0"),
-            ("context", np.less, "of at least 0"),
+            ("batch", operator.le, "above 0"),
+            ("new_tokens", operator.le, "above 0"),
+            ("context", operator.lt, "of at least 0"),
         ):
             value = getattr(self, name)
-            if not np.all(np.isfinite(value)) or np.any(is_low(value, 0)):
+            if not is_finite(value) or anywhere(is_low(value, 0)):
                 raise InputError(f"{name}: {value} is not a finite number {wanted}")
 
     @property

@@ -96,7 +96,11 @@ def names(kind: str) -> list[str]:
 
 def find_entry(kind: str, name: str) -> Path | None:
     """Return the file of an entry, or None; say aloud if it hides others."""
-    path = entries(kind).get(name)
+    files = (folder / f"{name}.yaml" for folder in folders(kind))
+    try:
+        path = next((file for file in files if file.is_file()), None)
+    except OSError:  # a name that is too long is none of ours
+        return None
     if path is None:
         return None
     others = [folder for folder in folders(kind) if folder != path.parent and (folder / path.name).is_file()]

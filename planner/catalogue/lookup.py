@@ -14,6 +14,7 @@ from planner.engine import Engine
 from planner.errors import InputError, nearest
 from planner.hardware import Hardware, Latencies
 from planner.model import Checkpoint, Model
+from planner.units import MEBI
 
 CONFIG_NAME = "config.json"
 EXPORTER_NAME = "hf_quant_config.json"
@@ -24,7 +25,7 @@ GGUF = ".gguf"
 ENGINES = "hardware/engines"
 """Rules of engines lie with the chips that they run on: they say how much of a chip's memory is left."""
 
-MAX_INDEX_BYTES = 64 * 2**20
+MAX_INDEX_BYTES = 64 * MEBI
 """The index of a checkpoint names every tensor: some MB for models with many experts."""
 
 
@@ -36,10 +37,14 @@ def _find(name: str, folder: str, noun: str) -> Path:
     """Return the file that `name` stands for: a catalogue entry, or a path."""
     if "\0" in name or not name.strip():
         raise InputError(f"{name!r}: is no name of a {noun}, see `planner {folder}`")
+    if not _looks_like_path(name):
+        entry = find_entry(folder, name)
+        if entry is not None:
+            return entry
     known = names(folder)
     if not _looks_like_path(name):
-        same = {entry.lower(): entry for entry in known} | {entry: entry for entry in known}
-        entry = find_entry(folder, same.get(name) or same.get(name.lower()) or name)
+        same = {entry.lower(): entry for entry in known}
+        entry = find_entry(folder, same.get(name.lower(), name))
         if entry is not None:
             return entry
     path = Path(name)
@@ -135,20 +140,31 @@ def _read_hardware(path: Path) -> Hardware:
 @cache
 def default_latencies() -> Latencies:
     """Return the latencies of topologies, for chips whose file has none."""
-    path = data_folder("hardware") / "links" / "latency.yaml"
+    path = data_folder("hardware") / "links" / "default-latencies.yaml"
     return validate(Latencies, read_mapping(path), str(path))
 
 
-def load_engine(name: str) -> Engine:
+def load_engine(name: str | None = None) -> Engine:
     """Return the memory rules of a serving engine: by its name in the catalogue, or from a YAML file.
+
+    Parameters
+    ----------
+    name : str, optional
+        A name or a path; the engine that the catalogue calls its default where not given.
 
     Raises
     ------
     InputError
         If there is no such engine, or its file cannot be used.
     """
-    path = _find(name, ENGINES, "engine")
-    return validate(Engine, read_mapping(path), str(path))
+    if name is not None:
+        path = _find(name, ENGINES, "engine")
+        return validate(Engine, read_mapping(path), str(path))
+    for path in entries(ENGINES).values():
+        engine = validate(Engine, read_mapping(path), str(path))
+        if engine.default:
+            return engine
+    raise InputError(f"{ENGINES}: no engine says `default: true`, name one with --engine")
 
 
 def all_models() -> Iterator[tuple[str, Model]]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from planner.errors import CatalogueError, nearest
+from planner.errors import CatalogueError, nearest, shown
+from planner.units import MEBI
 
-MAX_FILE_BYTES = 4 * 2**20
+MAX_FILE_BYTES = 4 * MEBI
 MAX_NODES = 200_000
 """A description has some hundreds of values; a file that unfolds into more than this is a bomb or a mistake."""
+
+MAX_DEPTH = 100
+"""Descriptions nest some ten levels deep."""
 
 CONFIG_NAME = "config.json"
 
@@ -44,6 +48,22 @@ class _FaultyTextError(Exception):
     """What is wrong with a text, in words."""
 
 
+def _check_events(text: str) -> None:
+    """Refuse too many levels, before anything recurses into them (the C parser's stack is not guarded), and tags."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        tag: str | None = getattr(event, "tag", None)
+        if tag is not None:
+            line = f"line {event.start_mark.line + 1}: " if event.start_mark else ""
+            raise _FaultyTextError(f"{line}tag {tag[:60]!r}, not YAML that holds plain data: take the tag out")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _FaultyTextError("is nested too deeply to be a description")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
 def _check_size(node: yaml.Node | None) -> None:
     """Refuse a document whose aliases unfold into more than `MAX_NODES` nodes, or into themselves."""
     sizes: dict[int, int] = {}
@@ -68,18 +88,20 @@ def _check_size(node: yaml.Node | None) -> None:
 
 
 def _parse_yaml(text: str) -> Any:
-    loader = _Loader(text)
     try:
-        node = loader.get_single_node()
-        _check_size(node)
-        return None if node is None else loader.construct_document(node)
+        _check_events(text)
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            _check_size(node)
+            return None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise _FaultyTextError(f"{line}not YAML that holds plain data: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise _FaultyTextError(f"not YAML: {' '.join(str(error).split())}") from None
-    finally:
-        loader.dispose()
 
 
 def _parse_json(text: str) -> Any:
@@ -92,9 +114,14 @@ def _parse_json(text: str) -> Any:
         return mapping
 
     try:
-        return json.loads(text, object_pairs_hook=pairs)
+        data = json.loads(text, object_pairs_hook=pairs)
+        if "\\ud" in text.lower():  # half of a character that is written as two escapes
+            json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise _FaultyTextError("an escape such as \\ud800 stands for no character") from None
     except json.JSONDecodeError as error:
         raise _FaultyTextError(f"line {error.lineno}: not JSON: {error.msg}") from None
+    return data
 
 
 def _read_text(path: Path, limit: int) -> str:
@@ -149,27 +176,60 @@ def validate(kind: type[M], data: Mapping[str, Any], where: str) -> M:
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        faults = dict.fromkeys(_fault(detail, kind) for detail in error.errors(include_url=False))
-        raise CatalogueError(where, faults) from None
+        details = error.errors(include_url=False)
+        inside = {detail["loc"][:end] for detail in details for end in range(len(detail["loc"]))}
+        # A list whose items have faults is told to be too short as well.
+        told = [detail for detail in details if not (detail["type"] == "too_short" and detail["loc"] in inside)]
+        raise CatalogueError(where, dict.fromkeys(_fault(detail, kind) for detail in told)) from None
     except RecursionError:
         raise CatalogueError(where, ["is nested too deeply to be a description"]) from None
 
 
+def _locate(location: Sequence[int | str], kind: type[BaseModel]) -> tuple[str, set[str]]:
+    """Return where a fault is as the file's author writes it, and the fields that are known there.
+
+    The validator's location names branches of unions as well, which stand in no file.
+    """
+    parts: list[str] = []
+    classes: set[type[BaseModel]] = {kind}
+    for index, part in enumerate(location):
+        fields = [described.model_fields[part] for described in classes if part in described.model_fields]
+        if fields:
+            classes = {found for field in fields for found in _classes(field.annotation)}
+        elif classes and not isinstance(part, int) and index < len(location) - 1:
+            classes = {found for found in classes if part in _kinds(found)} or classes
+            continue
+        parts.append(str(part))
+    return ".".join(parts) or "file", {name for described in classes for name in described.model_fields}
+
+
+def _classes(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the descriptions that an annotation holds."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _classes(argument)
+
+
+def _kinds(described: type[BaseModel]) -> tuple[object, ...]:
+    """Return the values of `kind` that stand for a description."""
+    field = described.model_fields.get("kind")
+    return get_args(field.annotation) if field else ()
+
+
 def _fault(detail: Any, kind: type[BaseModel]) -> str:
-    location = [str(part) for part in detail["loc"] if part not in ("one", "several")]
-    field = ".".join(location) or "file"
-    value = detail.get("input")
-    shown = repr(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
-    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."  # noqa: PLR2004 - an error stays one readable line
+    # The last part of an unknown field is its own name, of which nothing is known.
+    unknown = detail["type"] == "extra_forbidden"
+    field, known = _locate(detail["loc"][:-1] if unknown else detail["loc"], kind)
     match detail["type"]:
         case "missing":
             return f"{field}: is missing"
         case "extra_forbidden":
-            known = kind.model_fields if len(location) == 1 else {}
-            hint = nearest(location[-1], known)
-            return f"{field}: unknown field{', ' + hint if hint else ', take it out'}"
+            own = str(detail["loc"][-1])
+            hint = nearest(own, known) or "take it out"
+            return f"{own if field == 'file' else f'{field}.{own}'}: unknown field, {hint}"
         case "value_error":
             return f"{field}: {detail['ctx']['error']}"
         case _:
             message = detail["msg"].removeprefix("Input ")
-            return f"{field}: {shown} is wrong, {message}"
+            return f"{field}: {shown(detail.get('input'))} is wrong, {message}"

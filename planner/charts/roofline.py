@@ -103,17 +103,7 @@ def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, p
         scale=alt.Scale(domain=present, range=[SHAPES[bound] for bound in present]),
         legend=alt.Legend(symbolSize=90, columns=alt.expr("width < 340 ? 2 : 3")),
     )
-    tooltip = [
-        alt.Tooltip("operation:N"),
-        alt.Tooltip("group:N", title="layers"),
-        alt.Tooltip("batch:Q", format=","),
-        alt.Tooltip("precision:N"),
-        alt.Tooltip("bound:N", title="bound by"),
-        alt.Tooltip("arithmetic_intensity:Q", title=title(points, "arithmetic_intensity"), format=",.4~r"),
-        alt.Tooltip("attainable_rate:Q", title=title(points, "attainable_rate"), format=".3s"),
-        alt.Tooltip("time:N", title="at least"),
-        alt.Tooltip("share:Q", title="share of the step", format=".1%"),
-    ]
+    tooltip = _tooltip(points)
     shown = named("points").transform_filter("datum.batch == batch && datum.precision == precision").encode(x=x, y=y)
     operations = (
         shown.transform_filter("datum.roof != ''")
@@ -135,6 +125,22 @@ def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, p
         .properties(name="step")
     )
     return [*_point_labels(shown, palette), operations, whole]
+
+
+def _tooltip(points: pd.DataFrame) -> list[alt.Tooltip]:
+    import altair as alt  # noqa: PLC0415
+
+    return [
+        alt.Tooltip("operation:N"),
+        alt.Tooltip("group:N", title="layers"),
+        alt.Tooltip("batch:Q", format=","),
+        alt.Tooltip("precision:N"),
+        alt.Tooltip("bound:N", title="bound by"),
+        alt.Tooltip("arithmetic_intensity:Q", title=title(points, "arithmetic_intensity"), format=",.4~r"),
+        alt.Tooltip("attainable_rate:Q", title=title(points, "attainable_rate"), format=".3s"),
+        alt.Tooltip("time:N", title="at least"),
+        alt.Tooltip("share:Q", title="share of the step", format=".1%"),
+    ]
 
 
 def _point_labels(shown: alt.Chart, palette: Palette) -> list[alt.Chart]:

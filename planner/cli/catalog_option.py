@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -31,17 +32,30 @@ def catalog_option() -> click.Option:
     )
 
 
-class _Notes(logging.Handler):
-    """Writes what the library has to say as notes."""
+class HeldNotes(logging.Handler):
+    """Keeps what the library has to say until a command has succeeded: a failure is one line on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler.emit`."""
-        click.echo(f"note: {record.getMessage()}", err=True)
+        self._held.append(record.getMessage())
+
+    def write(self) -> None:
+        """Write the notes to stderr."""
+        for note in self._held:
+            click.echo(f"note: {note}", err=True)
 
 
-def show_notes() -> None:
-    """Send the library's notes to stderr from now on."""
-    log = logging.getLogger("planner")
-    if not any(isinstance(handler, _Notes) for handler in log.handlers):
-        log.addHandler(_Notes())
-        log.propagate = False
+@contextlib.contextmanager
+def held_notes() -> Iterator[HeldNotes]:
+    """Collect the library's notes for as long as a command runs."""
+    log, notes = logging.getLogger("planner"), HeldNotes()
+    log.addHandler(notes)
+    log.propagate = False
+    try:
+        yield notes
+    finally:
+        log.removeHandler(notes)

@@ -10,7 +10,7 @@ import click
 
 from planner import catalogue
 from planner.cli.options import assume_option
-from planner.cli.output import write_whole
+from planner.cli.output import deliver
 from planner.errors import InputError
 from planner.scenario import model_warnings
 
@@ -38,13 +38,9 @@ def command(**options: Any) -> None:
     origin = options["origin"] or (f"{label} config.json" if label else _short(model.source))
     fields = {field: getattr(model, field) for field in type(model).model_fields}
     model = catalogue.validate(type(model), {**fields, "name": name, "source": origin}, source)
-    for note in model_warnings(model):
-        click.echo(f"note: {note}", err=True)
     output: str | None = options["output"]
-    if output is None:
-        click.echo(catalogue.model_yaml(model), nl=False)
-    else:
-        write_whole(Path(output), catalogue.model_yaml(model, header=_schema_line(Path(output))))
+    header = () if output is None else _schema_line(Path(output))
+    deliver(catalogue.model_yaml(model, header=header), output, model_warnings(model))
 
 
 def _short(source: str) -> str:

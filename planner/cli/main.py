@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from planner import __version__
-from planner.cli.catalog_option import catalog_option, show_notes
+from planner.cli.catalog_option import catalog_option, held_notes
 
 # pydantic would look through every installed package for plugins, which takes longer than a command does.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+GARBAGE_THRESHOLD = 100_000
+"""Objects made before Python looks for garbage: imports make nearly as many, which all stay, and a short command is over by then."""
 
 EXIT_BAD_INPUT = 2
 EXIT_INFEASIBLE = 3
@@ -51,6 +56,13 @@ class LazyGroup(click.Group):
             command.params.append(catalog_option())
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, and then write what the library has to say: a failure is one line on stderr."""
+        with held_notes() as notes:
+            result = super().invoke(ctx)
+        notes.write()
+        return result
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the commands without importing them."""
         with formatter.section("Commands"):
@@ -66,11 +78,11 @@ def cli() -> None:
     planner ops llama-3.1-70b --hardware h100-sxm --batch 64
     planner report llama-3.1-70b --hardware h100-sxm -o report.html
     """
-    show_notes()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 for an answer, 2 for bad input, 3 for an infeasible plan."""
+    gc.set_threshold(GARBAGE_THRESHOLD)
     sys.exit(run(arguments))
 
 
@@ -89,10 +101,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(error.format_message())
     except click.Abort:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has left, as in `planner models | head`: nothing to report, and nothing more to write at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code if isinstance(code, int) else 0
 
 

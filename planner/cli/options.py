@@ -9,14 +9,12 @@ import click
 
 from planner.cli.output import FORMATS
 from planner.precision import KV_FORMATS
+from planner.units import LARGEST_COUNT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-LARGEST = 10**9
-"""No batch, context or number of tokens is larger."""
-
-positive = click.IntRange(1, LARGEST)
-count_or_zero = click.IntRange(0, LARGEST)
+positive = click.IntRange(1, LARGEST_COUNT)
+count_or_zero = click.IntRange(0, LARGEST_COUNT)
 
 
 def output_options(function: F) -> F:
@@ -96,9 +94,7 @@ def engine_option(function: F) -> F:
     return click.option(
         "--engine",
         metavar="NAME",
-        default="vllm",
-        show_default=True,
-        help="Whose memory rules say what fits: a name, or a YAML file.",
+        help="Whose memory rules say what fits: a name, or a YAML file.  [default: the catalogue's]",
     )(function)
 
 
@@ -116,7 +112,7 @@ def layout_options(function: F) -> F:
         ),
         click.option(
             "--expert-imbalance",
-            type=click.FloatRange(1, LARGEST),
+            type=click.FloatRange(1, LARGEST_COUNT),
             default=1.0,
             show_default=True,
             help="Tokens of the busiest expert group over the mean.",

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from planner.errors import InputError
+from planner.units import is_array
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,13 +52,42 @@ class Result:
 
 def emit(result: Result, output_format: str, output: str | None) -> None:
     """Print a result, or write it to a file, and its notes to stderr."""
-    for note in result.notes:
-        click.echo(f"note: {note}", err=True)
-    text = RENDERERS[output_format](result)
+    deliver(RENDERERS[output_format](result), output, result.notes)
+
+
+def deliver(text: str, output: str | None, notes: Iterable[str] = ()) -> None:
+    """Print a text, or write it to a file whole or not at all; then notes, so that a failure is the one line on stderr."""
     if output is None:
-        click.echo(text, nl=False)
+        print_text(text)
     else:
         write_whole(Path(output), text)
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def print_text(text: str) -> None:
+    """Print to standard output; a reader who has left, as in ``planner models | head``, is no error.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, as on a full disk.
+    """
+    try:
+        click.echo(text, nl=False)
+    except UnicodeEncodeError as error:
+        click.echo(text.encode(error.encoding, "replace"), nl=False)
+    except BrokenPipeError:
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        raise InputError(f"the result cannot be printed: {error.strerror or error}") from None
+
+
+def _discard_output() -> None:
+    """Send what is still buffered for standard output nowhere, so that nothing fails again at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -82,20 +111,21 @@ def write_whole(path: Path, content: str | bytes) -> None:
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
         temporary.replace(path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-        raise InputError(f"--output: {path} cannot be written: {error.strerror or error}") from None
+        why = error.strerror if isinstance(error, OSError) else "its name or its text is none that a file can have"
+        raise InputError(f"--output: {path} cannot be written: {why or error}") from None
 
 
 def plain(value: Any) -> Any:
     """Return a value as JSON can hold it: NumPy numbers become Python's, and what is not finite becomes null."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
+    if isinstance(value, list | tuple) or is_array(value):
         return [plain(item) for item in value]
-    if isinstance(value, np.generic):
+    if hasattr(value, "item"):  # a scalar of NumPy
         value = value.item()
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -131,10 +161,16 @@ def _markdown(result: Result) -> str:
 def _table(result: Result) -> str:
     from rich.console import Console  # noqa: PLC0415 - only for people
 
-    is_terminal = sys.stdout.isatty()
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()
+    # Names come from files: nothing in them is markup. Leaving these passes out halves the time as well.
     console = Console(
-        file=text, width=None if is_terminal or "COLUMNS" in os.environ else 100, force_terminal=is_terminal
+        file=text,
+        width=None if is_terminal or "COLUMNS" in os.environ else 100,
+        force_terminal=is_terminal,
+        markup=False,
+        emoji=False,
+        highlight=False,
     )
     for table in result.tables():
         console.print(table)

@@ -19,7 +19,7 @@ from planner.cli.options import (
     precision_options,
     step_options,
 )
-from planner.cli.output import write_whole
+from planner.cli.output import deliver, write_whole
 from planner.errors import InputError
 from planner.parallel import Layout
 from planner.scenario import choose_precision, default_lengths, warnings
@@ -75,10 +75,8 @@ def command(**options: Any) -> None:
     engine = catalogue.load_engine(options["engine"])
     found = study(model, hardware, step, (asked, *compared), engine=engine, layout=layout)
     notes = warnings(model, hardware, step, found.asked.memory)
-    for note in (*notes, *found.asked.point.notes):
-        click.echo(f"note: {note}", err=True)
     write_whole(path, _content(path, found, options, notes))
-    click.echo(path)
+    deliver(f"{path}\n", None, (*notes, *found.asked.point.notes))
 
 
 def _path(options: dict[str, Any]) -> Path:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from planner import catalogue
-from planner.cli.output import write_whole
+from planner.cli.output import deliver
 
 
 @click.command("schema")
@@ -21,8 +20,4 @@ def command(**options: Any) -> None:
     KIND is model or hardware.
     """
     text = json.dumps(catalogue.json_schema(options["kind"]), indent=2, ensure_ascii=False) + "\n"
-    output: str | None = options["output"]
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_whole(Path(output), text)
+    deliver(text, options["output"])

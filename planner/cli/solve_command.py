@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue
-from planner.cli.options import count_or_zero, hardware_option, output_options, positive
-from planner.cli.output import Result, emit, write_whole
+from planner.cli.options import count_or_zero, engine_option, hardware_option, output_options, positive
+from planner.cli.output import Result, deliver, emit, write_whole
 from planner.cli.tables import new_table
 from planner.errors import InputError
 from planner.precision import KV_FORMATS
@@ -51,7 +51,7 @@ WIDE, COLUMN = 760, 400
     help="What to reach: compute-bound, mfu=0.4, tpot=30ms or tokens_per_s=1e5.",
 )
 @click.option("--max-chips", type=click.IntRange(1, 4096), help="Chips at most.  [default: 64]")
-@click.option("--engine", metavar="NAME", default="vllm", show_default=True, help="Whose memory rules say what fits.")
+@engine_option
 @output_options
 def command(**options: Any) -> None:
     """Find the smallest batch and the fewest chips that are compute-bound.
@@ -85,7 +85,7 @@ def command(**options: Any) -> None:
         _print(solution, options)
     else:
         write_whole(picture, _picture(ask, solution, as_png=picture.suffix.lower() == ".png"))
-        click.echo(picture)
+        deliver(f"{picture}\n", None, model_warnings(model))
     if not solution.is_feasible:
         click.get_current_context().exit(EXIT_INFEASIBLE)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue
-from planner.cli.options import positive
+from planner.cli.options import engine_option, positive
 from planner.cli.output import FORMATS, Result, emit
 from planner.cli.progress import advancing
 from planner.cli.tables import new_table
@@ -49,8 +49,15 @@ MOST_PRINTED = 10_000
 @click.option("--ep", default="1", show_default=True, metavar="RANGE")
 @click.option("--attention-dp", default="1", show_default=True, metavar="RANGE")
 @click.option("--cp", default="1", show_default=True, metavar="RANGE")
-@click.option("--engine", metavar="NAME", default="vllm", show_default=True, help="Whose memory rules say what fits.")
-@click.option("--format", "output_format", type=click.Choice(FORMATS), default="table", show_default=True)
+@engine_option
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How to print the result.",
+)
 @click.option(
     "--output", "-o", metavar="FILE", help="x.csv or x.parquet: written in blocks, resumed when it was stopped."
 )
@@ -65,10 +72,10 @@ def command(**options: Any) -> None:
     if output is not None:
         check_output(Path(output))
     sweep, reasons = _sweep(options)
+    if not sweep.cases:
+        raise InputError(f"sweep: no combination is left that engines run: {'; '.join(reasons) or 'none was named'}")
     for reason in reasons:
         click.echo(f"note: left out: {reason}", err=True)
-    if not sweep.cases:
-        raise InputError("sweep: no combination is left that engines run")
     if output is None:
         _print(sweep, options["output_format"])
         return

@@ -13,12 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from planner.collectives.fabric import Fabric, Family
 from planner.collectives.volumes import gather_bytes, in_switch_bytes, one_shot_bytes, ring_bytes, tree_bytes
 from planner.op import Operation
-from planner.units import Numeric
+from planner.units import Numeric, is_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,8 +209,10 @@ def cheapest(costs: Sequence[Cost]) -> Cost:
     times = [time for time in seconds if time is not None]
     if len(costs) == 1 or len(times) < len(costs):
         return first
-    if not any(isinstance(time, np.ndarray) for time in times):
+    if not is_array(*times):
         return min(zip(times, costs, strict=True), key=lambda pair: pair[0])[1]
+    import numpy as np  # noqa: PLC0415 - see is_array
+
     best = np.argmin(np.stack(np.broadcast_arrays(*times)), axis=0)
 
     def pick(name: str) -> Any:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-
-import numpy as np
+from typing import Any
 
 from planner.collectives.cost import NOTHING, Cost, cheapest, options
 from planner.collectives.fabric import Fabric, Reach, reach
 from planner.hardware import Hardware
 from planner.op import Collective, Group, Operation
-from planner.units import Numeric, maximum
+from planner.units import Numeric, is_array, maximum
 
 Part = tuple[Operation, Numeric, Fabric]
 """One part of a collective: what, how large, over which links."""
@@ -54,10 +53,14 @@ SPLITS: dict[Operation, Callable[[Numeric, Fabric, Fabric], tuple[Part, ...]]] =
 
 def _overlap(a: Cost, b: Cost) -> Cost:
     """Return two parts as one: bytes add up, steps wait for each other, transfers overlap chunk by chunk."""
-    names = np.char.add(np.char.add(a.algorithm, " + "), b.algorithm)
+    names: Any = f"{a.algorithm} + {b.algorithm}"
+    if is_array(a.algorithm, b.algorithm):
+        import numpy as np  # noqa: PLC0415 - see is_array
+
+        names = np.char.add(np.char.add(a.algorithm, " + "), b.algorithm)
     known = a.transfer_s is not None and b.transfer_s is not None
     return Cost(
-        algorithm=names if names.ndim else str(names),
+        algorithm=names,
         sent_bytes=a.sent_bytes + b.sent_bytes,
         steps=a.steps + b.steps,
         latency_s=a.latency_s + b.latency_s,

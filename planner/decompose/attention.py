@@ -15,7 +15,11 @@ from planner.workload import Phase
 def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[Op]:
     """Project, attend, project back."""
     tensors = tensors_by_name(block.tensors(lowering.hidden_size))
-    yield lowering.matmul(tensors["qkv_proj"])
+    for name in ("qkv_proj", "q_a_proj", "q_b_proj", "kv_proj", "query_router"):
+        if name in tensors:
+            yield lowering.matmul(tensors[name])
+    if block.query_experts:
+        yield _chosen(block, tensors["query_experts.q_proj"], lowering)
     if block.qk_norm:
         heads = block.num_attention_heads + (0 if block.shared_kv else block.kv_heads)
         width = heads * block.head_dim
@@ -28,7 +32,16 @@ def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[O
         if "gate_proj" in tensors:
             yield lowering.matmul(tensors["gate_proj"])
         yield lowering.elementwise("output_gate", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
-    yield lowering.matmul(tensors["o_proj"])
+    if block.query_experts:
+        yield _chosen(block, tensors["query_experts.o_proj"], lowering)
+    else:
+        yield lowering.matmul(tensors["o_proj"])
+
+
+def _chosen(block: SoftmaxAttention, tensor: Tensor, lowering: Lowering) -> Op:
+    """Return the projections of the experts that each token is sent to."""
+    experts, used, tokens = block.query_experts or 1, block.query_experts_per_tok or 1, lowering.step.tokens
+    return lowering.matmul(tensor, tokens * used, touched=experts * (1 - (1 - used / experts) ** tokens))
 
 
 def _core(block: SoftmaxAttention, lowering: Lowering) -> Attention:

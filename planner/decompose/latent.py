@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-
-import numpy as np
+from typing import Any
 
 from planner.decompose.attention import index, index_scores
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import CompressedAttention, LatentAttention, Tensor
 from planner.op import Attention, Axis, FullSpan, IndexMatmul, Matmul, Op, SelectedSpan, SlidingSpan
 from planner.precision import Role
-from planner.units import Numeric
+from planner.units import Numeric, anywhere, everywhere, is_array
 from planner.workload import Step
 
 LATENT = Axis("latent", 1)
@@ -37,13 +36,14 @@ def latent_attention(block: LatentAttention, lowering: Lowering) -> Iterator[Op]
     if block.indexer:
         yield from index(block.indexer, tensors, lowering)
     absorbed = _absorbed(block, lowering.step)
-    if np.any(absorbed):
+    if anywhere(absorbed):
         yield from _absorbed_attention(block, lowering, absorbed)
-    if not np.all(absorbed):
+    if not everywhere(absorbed):
         yield from _expanded_attention(block, lowering, tensors["kv_b_proj"], 1 - absorbed)
     if block.output_gate:
         width = block.num_attention_heads * block.v_head_dim
-        yield lowering.matmul(tensors["gate_proj"])
+        if "gate_proj" in tensors:
+            yield lowering.matmul(tensors["gate_proj"])
         yield lowering.elementwise("output_gate", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
     yield lowering.matmul(tensors["o_proj"])
 
@@ -52,12 +52,16 @@ def _absorbed(block: LatentAttention, step: Step) -> Numeric:
     """Return 1 where the absorbed form takes fewer FLOPs than the expanded one, or was asked for, else 0."""
     if step.mla != "auto":
         return int(step.mla == "absorbed")
-    pairs = step.batch * block.span.pairs(step.new_tokens, step.context, causal=step.mask == "causal")
+    # Of one sequence: both grow with the batch alike.
+    pairs = block.span.pairs(step.new_tokens, step.context, causal=step.mask == "causal")
     wider = (2 * block.kv_lora_rank + block.qk_rope_head_dim) - (block.qk_head_dim + block.v_head_dim)
-    re_expanded = step.batch * step.context * block.kv_lora_rank * (block.qk_nope_head_dim + block.v_head_dim)
-    fewer = np.less_equal(pairs * wider, re_expanded)
-    # NumPy's own scalars would carry 64-bit integers, which overflow, into counts.
-    return fewer.astype(float) if isinstance(fewer, np.ndarray) else int(fewer)
+    re_expanded = step.context * block.kv_lora_rank * (block.qk_nope_head_dim + block.v_head_dim)
+    fewer: Any = pairs * wider <= re_expanded
+    if not is_array(fewer):
+        return int(fewer)
+    # One number where all points agree. NumPy's own scalars would carry 64-bit integers, which overflow, into counts.
+    shares: Numeric = int(fewer.all()) if fewer.all() == fewer.any() else fewer.astype(float)
+    return shares
 
 
 def _absorbed_attention(block: LatentAttention, lowering: Lowering, share: Numeric) -> Iterator[Op]:

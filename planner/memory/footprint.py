@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from planner.engine import Engine
 from planner.memory.stored import stored_bytes
 from planner.model import AttentionBlock, Model, RecurrentBlock, Tensor, Vector
 from planner.op import Collective, Divide, Kind, Matmul, Op, Span
 from planner.parallel import Layout, Stage, distinct, divide_up, divider, pipeline, shard_stage, stages
 from planner.precision import Precision, Role
-from planner.units import Numeric, maximum, minimum
+from planner.units import Numeric, maximum, minimum, summed
 from planner.workload import Phase, Step
 
 Held = tuple[Tensor | Vector, int]
@@ -238,7 +236,7 @@ class Footprint:
     def fullest(self, batch: Numeric, tokens: Numeric) -> tuple[StageBytes, Parts]:
         """Return the stage whose chips hold most, and what they hold; summed over arrays."""
         found = [(stage, self.parts(stage, batch, tokens)) for stage in self.stages]
-        return max(found, key=lambda pair: float(np.sum(pair[1].total_bytes)))
+        return max(found, key=lambda pair: summed(pair[1].total_bytes))
 
     def fits(self, batch: int, tokens: int) -> bool:
         """Whether sequences of so many tokens fit."""

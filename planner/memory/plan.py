@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from planner.engine import Engine
 from planner.errors import InputError
 from planner.hardware import Hardware
@@ -17,10 +15,7 @@ from planner.memory.footprint import Footprint, Parts, StageBytes, footprint
 from planner.model import Model
 from planner.parallel import Layout, check_layout, divide_up
 from planner.precision import Precision
-from planner.units import FORMATS, GIGA, Numeric, maximum
-
-LARGEST = GIGA
-"""No batch or context that is asked for is larger."""
+from planner.units import FORMATS, LARGEST_COUNT, Numeric, maximum
 
 MANY_CHIPS = 1000
 """Advice stops at this many chips."""
@@ -74,7 +69,7 @@ class MemoryPlan:
 
 
 def largest(fits: Callable[[int], bool]) -> int:
-    """Return the largest whole number up to `LARGEST` that fits, where every smaller one does; 0 where 1 does not.
+    """Return the largest whole number up to `LARGEST_COUNT` that fits, where every smaller one does; 0 where 1 does not.
 
     >>> largest(lambda n: n * n <= 50)
     7
@@ -83,9 +78,9 @@ def largest(fits: Callable[[int], bool]) -> int:
         return 0
     low, high = 1, 2
     while fits(high):
-        if high >= LARGEST:
-            return LARGEST
-        low, high = high, min(2 * high, LARGEST)
+        if high >= LARGEST_COUNT:
+            return LARGEST_COUNT
+        low, high = high, min(2 * high, LARGEST_COUNT)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
@@ -189,7 +184,7 @@ def memory_plan(
     page = int(engine.page_tokens.value)
     verdict = _UNKNOWN
     if foot.capacity_bytes is not None:
-        verdict = _Verdict(fits=np.less_equal(parts.total_bytes, foot.capacity_bytes))
+        verdict = _Verdict(fits=parts.total_bytes <= foot.capacity_bytes)
         if isinstance(batch, int | float) and isinstance(context, int | float):
             sequences, tokens = math.ceil(batch), max(math.ceil(context), 1)
             verdict = _verdict(_Question(model, hardware, precision, engine, sequences, tokens), foot)

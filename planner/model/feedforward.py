@@ -78,6 +78,8 @@ class MixtureOfExperts(FeedForwardBlock):
     """Bias on the router."""
     router_parameters: CountOrZero = 0
     """Further parameters of the router that take part in no matmul: learned corrections and scales."""
+    router_size: Count | None = None
+    """Elements of what the router reads, where it is not the hidden size."""
     zero_experts: CountOrZero = 0
     """Further experts that a token may be sent to and that compute nothing (LongCat)."""
     latent_size: Count | None = None
@@ -117,9 +119,10 @@ class MixtureOfExperts(FeedForwardBlock):
     def tensors(self, hidden_size: int) -> tuple[Tensor | Vector, ...]:
         """See `FeedForwardBlock.tensors`."""
         hidden = Axis("hidden", hidden_size)
+        routed_by = Axis("router_hidden", self.router_size) if self.router_size else hidden
         choices = (Axis("router", self.num_experts + self.zero_experts),)
         return (
-            Tensor("router", Role.ROUTER, hidden, choices, bias=self.router_bias),
+            Tensor("router", Role.ROUTER, routed_by, choices, bias=self.router_bias),
             *([Vector("router.scales", Role.ROUTER, self.router_parameters)] if self.router_parameters else []),
             *self._latent(hidden),
             *self._routed(hidden),

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from planner.errors import InputError
 from planner.model.tensor import Description
 from planner.precision import NEVER_QUANTIZED, Part, Precision, Role, Scheme, find_scheme, policy_of, stored_as
+from planner.units import LARGEST_COUNT
 
 Bits = Annotated[int | float, Field(gt=0, le=64)]
 """Bits of a stored element or of a scale."""
@@ -21,9 +22,9 @@ class Stored(Description):
     """What the arithmetic and the activations are: one of the names of `--precision`."""
     bits: Bits | None = None
     """Bits of one stored weight, where they are not the precision's own."""
-    group_size: Annotated[int, Field(strict=True, ge=0, le=10**9)] = 0
+    group_size: Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT)] = 0
     """Weights that share a scale; 0: too many for the scale to count."""
-    scale_bits: Annotated[int | float, Field(ge=0, le=1024)] = 0
+    scale_bits: Annotated[int | float, Field(ge=0, le=1000)] = 0
     """Bits of the scale, and of the zero-point where there is one, of one group."""
 
     @property

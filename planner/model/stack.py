@@ -270,7 +270,7 @@ class Model(Description):
     """Matrices that each token is multiplied by, outside the layers."""
     other_parameters: CountOrZero = 0
     """Further parameters outside the layers that take part in no matmul."""
-    norm: Norm = Norm()
+    norm: Norm = Norm.model_construct()  # construct: a default needs no validator, which would be built on import
     """The kind of norm, everywhere of the hidden width."""
     final_norm: Flag = True
     """A norm before the LM head."""
@@ -278,7 +278,7 @@ class Model(Description):
     """The stack, in order."""
     encoder: Encoder | None = None
     """The encoder of an encoder-decoder."""
-    quantization: Quantization = Quantization()
+    quantization: Quantization = Quantization.model_construct()
     """How the checkpoint stores its weights."""
     mtp: MultiTokenPrediction | None = None
     """Modules for multi-token prediction that the checkpoint holds beside the model."""

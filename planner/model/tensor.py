@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner.op import SINGLE, Axis
 from planner.precision import Role
+from planner.units import LARGEST_COUNT, TRILLION
 
 
 class Description(BaseModel):
@@ -18,10 +19,10 @@ class Description(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-Count = Annotated[int, Field(strict=True, ge=1, le=10**9)]
+Count = Annotated[int, Field(strict=True, ge=1, le=LARGEST_COUNT)]
 """A number of heads, elements, experts or tokens."""
 
-CountOrZero = Annotated[int, Field(strict=True, ge=0, le=10**12)]
+CountOrZero = Annotated[int, Field(strict=True, ge=0, le=TRILLION)]
 """A number of parameters that may be none."""
 
 Flag = Annotated[bool, Field(strict=True)]

@@ -1,10 +1,11 @@
 """Operations of a forward step: what each one computes and moves, before any chip is chosen.
 
 An operation knows its named axes and its number formats, and from them its FLOPs and its bytes by kind. It knows no model, no
-chip and no parallelism. One class stands for each physical operation; a multiply-add counts as two FLOPs.
+chip and no parallelism. One class stands for each physical operation.
 
-Left out, as small beside what is counted: rotary embedding (fused into attention), softmax and the arithmetic of norms and
-activation functions (their memory traffic is counted), sampling, and copies that an engine makes for its own housekeeping.
+A multiply-add counts as two FLOPs. Left out, as small beside what is counted: rotary embedding (fused into attention), softmax and
+the arithmetic of norms and activation functions (their memory traffic is counted), sampling, and copies that an engine makes for
+its own housekeeping.
 """
 
 from planner.op.attention import Attention

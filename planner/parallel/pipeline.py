@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from planner.model import Model
 from planner.parallel.layout import Layout
-from planner.units import Numeric, minimum
+from planner.units import Numeric, is_array, minimum
 from planner.workload import Phase, Step
 
 
@@ -89,7 +87,9 @@ def divide_up(value: Numeric, parts: Numeric) -> Numeric:
     >>> divide_up(7, 2)
     4
     """
-    if isinstance(value, np.ndarray) or isinstance(parts, np.ndarray):
+    if is_array(value, parts):
+        import numpy as np  # noqa: PLC0415 - see is_array
+
         return np.ceil(np.divide(value, parts))
     return -int(-value // parts)
 

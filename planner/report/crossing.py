@@ -29,7 +29,7 @@ KINDS = {Kind.ATTENTION: "attention", Kind.INDEXER: "indexer", Kind.STATE_SPACE:
 CHIPS = (1, 2, 4, 8)
 """Numbers of chips whose memory limit is shown."""
 
-LEAST_LAST, MOST_LAST = 2**10, 2**20
+LEAST_LAST, MOST_LAST = 2**10, 2**19
 """The batch axis ends between these."""
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import planner.collectives.cost
 import planner.decompose
 import planner.memory
 import planner.op
@@ -36,15 +37,11 @@ DRAWN_WIDTH = 860
 
 TEMPLATE = "report.html.j2"
 
-EXPLAINED: tuple[ModuleType, ...] = (
-    planner.roofline,
-    planner.step,
-    planner.decompose,
-    planner.op,
-    planner.parallel,
-    planner.memory,
-)
-"""Modules whose docstrings say what is computed and what is left out."""
+EXPLAINED: tuple[ModuleType, ...] = (planner.roofline, planner.step, planner.decompose, planner.op, planner.memory)
+"""Modules whose docstrings end in what is computed and what is left out."""
+
+EXPLAINED_OF_SEVERAL: tuple[ModuleType, ...] = (planner.parallel, planner.collectives.cost)
+"""The same, of what matters where there are several chips."""
 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
@@ -79,7 +76,7 @@ def render(study: Study, origin: Origin) -> str:
     scripts = {"library": charts.library() if found else "", "own": _text("report.js")}
     readouts = tables.readouts(study)
     content = {
-        "digest": digest(study.model, study.hardware),
+        "digest": digest(study.asked.question),
         "answer": answer(study),
         "selection": _selection(study),
         "precisions": tables.precisions(study),
@@ -96,7 +93,7 @@ def render(study: Study, origin: Origin) -> str:
         "layout_points": tables.layout_points(study),
         "figures": tables.figures(study),
         "settings": tables.settings(study),
-        "explained": _explained(),
+        "explained": _explained(EXPLAINED if study.layout.is_single else EXPLAINED + EXPLAINED_OF_SEVERAL),
         "readouts": readouts,
     }
     return _template().render(
@@ -124,9 +121,7 @@ def image(study: Study, *, as_png: bool) -> str | bytes:
     title = f"{study.model.name} on {study.hardware.name}: {study.step.phase}, batch {study.step.batch:,}, {study.asked.name}"
     found = _charts(study, charts.Look(title=title))
     if not found:
-        raise InputError(
-            f"{study.hardware.name}: peak: has no rate for any of the precisions, no roofline can be drawn"
-        )
+        raise InputError(f"{study.hardware.name}: no roofline can be drawn: {tables.why_unknown(study.asked)}")
     return charts.png(found["roofline"]) if as_png else charts.svg(found["roofline"])
 
 
@@ -206,7 +201,7 @@ def _policy(scripts: Iterable[str]) -> str:
     )
 
 
-def _explained() -> list[str]:
-    """Return what the modules say of themselves beyond their first sentence: definitions, assumptions, omissions."""
-    paragraphs = [p for module in EXPLAINED for p in inspect.cleandoc(module.__doc__ or "").split("\n\n")[1:]]
+def _explained(modules: Iterable[ModuleType]) -> list[str]:
+    """Return what modules say at the end of their docstrings: definitions, assumptions, omissions."""
+    paragraphs = [inspect.cleandoc(module.__doc__ or "").split("\n\n")[-1] for module in modules]
     return [" ".join(paragraph.split()).replace("``", "") for paragraph in paragraphs]

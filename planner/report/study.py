@@ -222,7 +222,8 @@ def _grid(asked: int, events: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(batches))
 
 
-def digest(model: Model, hardware: Hardware) -> str:
-    """Return a checksum of the two descriptions, so that a reader can tell whether a report is of the same ones."""
-    data = [part.model_dump(mode="json", exclude_defaults=True) for part in (model, hardware)]
+def digest(question: Question) -> str:
+    """Return a checksum of the descriptions of model, chip and engine, so that a reader can tell whether a report is of the same ones."""
+    parts = (question.model, question.hardware, question.engine)
+    data = [part.model_dump(mode="json", exclude_defaults=True) for part in parts]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

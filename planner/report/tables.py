@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.engine import Engine, Setting
 from planner.hardware import Figure
 from planner.model import LatentAttention
 from planner.op import Op
@@ -44,11 +45,11 @@ def _precision(study: Study, choice: Choice) -> Table:
         "tokens_per_s": words.number(point.tokens_per_s),
         "bound": point.bound,
         "from_batch": solved.batch(choice.critical_batch, is_known=choice.is_known),
-        "why": _why_unknown(choice),
+        "why": why_unknown(choice),
     }
 
 
-def _why_unknown(choice: Choice) -> str:
+def why_unknown(choice: Choice) -> str:
     """Return why a precision has no times, empty where it has."""
     if choice.point.lower_s is not None:
         return ""
@@ -273,13 +274,31 @@ def _cache_parts(study: Study) -> list[tuple[str, list[float]]]:
 
 
 def figures(study: Study) -> list[Table]:
-    """Return every figure of the chip that a number in the report rests on, with its source."""
+    """Return every figure that a number in the report rests on, with its source: of the chip, then of the engine."""
     used = {f"peak.{r.rate.used}" for c in study.choices for r in c.point.ops if np.any(np.greater(r.flops, 0))}
     used |= {"memory.bandwidth", "memory.usable" if study.hardware.memory.usable else "memory.capacity"}
+    links = _links(study)
+    chip = [_figure(path, item) for path, item in study.hardware.figures() if path in used or path.startswith(links)]
+    return chip + _rules(study.engine)
+
+
+def _links(study: Study) -> tuple[str, ...]:
+    """Return what the paths of the links that are used begin with."""
+    domain, chips = study.hardware.links.scale_up, study.layout.chips
+    reached = {"links.scale_up.": chips > 1, "links.scale_out.": chips > (domain.chips if domain else 1)}
+    return tuple(path for path, is_used in reached.items() if is_used)
+
+
+def _rules(engine: Engine) -> list[Table]:
+    rules: dict[str, tuple[Setting | Figure, str]] = {
+        "share of memory that it uses": (engine.memory_fraction, words.percent(engine.memory_fraction.value, 1)),
+        "tokens of a page": (engine.page_tokens, words.number(engine.page_tokens.value)),
+        "tokens of a step at most": (engine.batched_tokens, f"{engine.batched_tokens.value:,.0f}"),
+        "memory of the runtime": (engine.runtime, words.scaled(engine.runtime.value, "B")),
+    }
     return [
-        _figure(path, figure)
-        for path, figure in study.hardware.figures()
-        if path in used or (study.has_network and path.startswith("links."))
+        {"name": f"{engine.name}: {name}", "value": value, "source": item.source, "date": "", "verified": item.verified}
+        for name, (item, value) in rules.items()
     ]
 
 
@@ -354,7 +373,7 @@ def readouts(study: Study) -> dict[str, dict[int, str]]:
 def _readout(study: Study, choice: Choice, index: int) -> str:
     sweep, batch = choice.sweep, study.batches[index]
     if sweep.lower_s is None or sweep.upper_s is None or sweep.tokens_per_s is None:
-        return f"{_why_unknown(choice)}."
+        return f"{why_unknown(choice)}."
     shape = (len(study.batches),)
     lower, upper, rate = (np.broadcast_to(v, shape)[index] for v in (sweep.lower_s, sweep.upper_s, sweep.tokens_per_s))
     bound = np.broadcast_to(sweep.bound, shape)[index]

@@ -6,18 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from planner.units import DECIMAL_PREFIXES
+
 NOTHING = "–"
-_SCALES = (
-    (1e24, "Y"),
-    (1e21, "Z"),
-    (1e18, "E"),
-    (1e15, "P"),
-    (1e12, "T"),
-    (1e9, "G"),
-    (1e6, "M"),
-    (1e3, "k"),
-    (1.0, ""),
-)
 _SMALL = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
 
 
@@ -37,7 +28,7 @@ def scaled(value: Any, unit: str = "") -> str:
     """
     if value is None or not math.isfinite(value):
         return NOTHING
-    factor, prefix = next(((f, p) for f, p in _SCALES if abs(value) >= f * 0.9995), (1.0, ""))
+    factor, prefix = next(((f, p) for f, p in DECIMAL_PREFIXES if abs(value) >= f * 0.9995), (1.0, ""))
     return f"{_digits(value / factor)} {prefix}{unit}".rstrip()
 
 

@@ -18,13 +18,13 @@ from planner.solve.critical import first_batch, is_reached, saturation
 from planner.solve.crossing import LARGEST_BATCH
 from planner.solve.question import Question
 from planner.solve.target import ComputeBound, Target
+from planner.units import GIGA, TRILLION
 
 DEFAULT_MAX_CHIPS = 64
 """Chips looked at where no limit is given."""
 
-GIGA = 10**9
 
-LARGEST_HELD = 2**40
+LARGEST_HELD = TRILLION
 """Batches above this are not looked at: a model that caches nothing has no largest one [sequences]."""
 
 Miss = tuple[Question, int]

@@ -14,7 +14,7 @@ from planner.solve.crossing import LARGEST_BATCH, decisive_batches, roots, small
 from planner.solve.question import Question
 from planner.solve.target import ComputeBound, Target
 from planner.step import COUNTED, StepRating
-from planner.units import Numeric
+from planner.units import LARGEST_COUNT, Numeric
 
 if TYPE_CHECKING:
     from planner.solve.crossing import Floats, Indices
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ANY_BATCH = "compute-bound at any batch"
 COMPUTE_BOUND = ComputeBound()
 MICRO = 10**6
-LARGEST_CONTEXT = 10**9
+LARGEST_CONTEXT = LARGEST_COUNT
 """Contexts are looked at up to here [tokens]."""
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from planner.errors import InputError
+from planner.units import LARGEST_COUNT
 
-LARGEST = 10**9
 MOST = 10**7
 """Numbers that one option may stand for."""
 
@@ -72,9 +72,9 @@ def _geometric(start: int, stop: int, factor: int, part: str, name: str) -> list
 
 
 def _whole(text: str, part: str, name: str, least: int) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > len(str(LARGEST)):
+    if not (text.isascii() and text.isdigit()) or len(text) > len(str(LARGEST_COUNT)):
         raise InputError(f"--{name}: {part!r} is no list or range of whole numbers, write {FORMS}")
     number = int(text)
-    if not least <= number <= LARGEST:
-        raise InputError(f"--{name}: {number} is not from {least} to {LARGEST}")
+    if not least <= number <= LARGEST_COUNT:
+        raise InputError(f"--{name}: {number} is not from {least} to {LARGEST_COUNT}")
     return number

@@ -18,7 +18,7 @@ from planner.decompose import decompose
 from planner.decompose.feedforward import experts_touched
 from planner.hardware import Hardware
 from planner.model import LayerGroup, MixtureOfExperts, Model, SoftmaxAttention
-from planner.op import Attention, Axis, Elementwise, Matmul, Op
+from planner.op import Attention, Axis, Elementwise, Matmul, Op, WeightedSum
 from planner.precision import SCHEMES, policy
 from planner.roofline import rate_op, transfer_time
 from planner.workload import Phase, Step
@@ -111,7 +111,7 @@ def moe_ops(row: Row) -> tuple[Op, ...]:
 def _on_one_chip(op: Op, touched: float, groups: int) -> Op:
     if isinstance(op, Matmul):
         return replace(op, rows=op.rows / groups, touched=touched)
-    assert isinstance(op, Elementwise)
+    assert isinstance(op, Elementwise | WeightedSum)
     return replace(op, rows=op.rows / groups)
 
 

@@ -1,6 +1,7 @@
-"""Makes `data/` from the full tables of measured kernels: every row that beats the floor, and a seeded sample of the others.
+"""Makes `data/` from the full tables of measured kernels: every row that beats the floor, the row of each chip and kernel
+that comes nearest to it, and a seeded sample of the others.
 
-    python tests/measured/make_sample.py FOLDER
+    cd tests; python -m measured.make_sample FOLDER
 
 `FOLDER` holds `<chip>_<kernel>.csv`. Prints the table of `data/README.md`.
 """
@@ -12,7 +13,7 @@ import random
 import sys
 from pathlib import Path
 
-from kernel_floor import DATA, HBM_CHIPS, LARGE_CACHE_CHIPS, OPS, REASONS, Case
+from measured.kernel_floor import DATA, HBM_CHIPS, LARGE_CACHE_CHIPS, OPS, REASONS, Case
 
 SEED = 20250101
 SHARE = 0.1
@@ -37,8 +38,9 @@ def main(folder: Path) -> None:
             with (folder / f"{chip}_{kernel}.csv").open(newline="") as file:
                 cases = [Case(kernel, row) for row in csv.DictReader(file)]
             rows = [{**case.row, "beats_floor": reason(case)} for case in cases]
+            nearest = min(range(len(cases)), key=lambda index, cases=cases: cases[index].ratio)  # type: ignore[misc]
             beaten = sum(bool(row["beats_floor"]) for row in rows)
-            kept += [row for row in rows if row["beats_floor"] or draw.random() < SHARE]
+            kept += [row for i, row in enumerate(rows) if row["beats_floor"] or draw.random() < SHARE or i == nearest]
             counts.append((chip, kernel, len(rows), beaten, min(case.ratio for case in cases)))
         with (DATA / f"{kernel}.csv").open("w", newline="") as file:
             writer = csv.DictWriter(file, kept[0], lineterminator="\n")

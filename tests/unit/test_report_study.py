@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from planner import catalogue
+from planner.errors import InputError
 from planner.parallel import Layout
 from planner.precision import Role
 from planner.report import crossing, frames, solved, tables
@@ -165,6 +166,19 @@ def test_a_link_is_a_roof_over_the_bytes_that_go_through_it() -> None:
     assert frames.LINKED not in set(frames.points(make("llama-3.1-70b", "h100-sxm", "fp8"))["operation"])
 
 
+def test_links_stand_among_the_sources_as_far_as_they_are_used() -> None:
+    names = [row["name"] for row in tables.figures(make("llama-3.1-70b", "h100-sxm", "bf16", layout=Layout(tp=8)))]
+    assert {"links scale up one way", "links scale up latency"} <= set(names)
+    assert not any(name.startswith("links scale out") for name in names)
+    wider = tables.figures(make("llama-3.1-70b", "h100-sxm", "bf16", layout=Layout(tp=8, pp=2)))
+    assert any(row["name"].startswith("links scale out") for row in wider)
+
+
+def test_a_layout_that_engines_do_not_run_is_refused() -> None:
+    with pytest.raises(InputError, match="tp"):
+        make(layout=Layout(tp=7))
+
+
 def test_stages_and_copies_are_said() -> None:
     found = make("llama-3.1-70b", "h100-sxm", "fp8", layout=Layout(tp=16, pp=2), batch=3)
     assert "of 2, the slowest, with 40 layers and 2 microbatches" in tables.laid_out(found)
@@ -287,7 +301,9 @@ def test_formats_of_one_peak_share_a_roof() -> None:
 def test_every_figure_used_has_its_source_and_no_other_stands_there() -> None:
     found = make("llama-3.1-70b", "h100-sxm", "fp8", "bf16")
     rows = {row["name"]: row for row in tables.figures(found)}
-    assert list(rows) == ["peak bf16", "peak fp8", "memory capacity", "memory bandwidth"]
+    chip = [name for name in rows if not name.startswith("vLLM: ")]
+    assert chip == ["peak bf16", "peak fp8", "memory capacity", "memory bandwidth"]
+    assert "gpu_memory_utilization" in rows["vLLM: share of memory that it uses"]["source"]
     assert rows["memory bandwidth"]["value"] == "3.35 TB/s"
     assert "product page" in rows["peak fp8"]["source"]
 
@@ -305,7 +321,8 @@ def test_every_chip_of_the_catalogue_can_be_reported_on(chip: str) -> None:
 
 
 def test_the_digest_changes_with_the_descriptions_only() -> None:
-    model, chip = catalogue.load_model("llama-3.1-70b"), catalogue.load_hardware("h100-sxm")
-    assert digest(model, chip) == digest(model.model_copy(), chip.model_copy())
-    assert digest(model, chip) != digest(model.model_copy(update={"vocab_size": 128257}), chip)
-    assert digest(model, chip) != digest(model, chip.model_copy(update={"year": 1999}))
+    question = make().asked.question
+    assert digest(question) == digest(make(batch=99).asked.question)
+    model = question.model.model_copy(update={"vocab_size": 128257})
+    chip = question.hardware.model_copy(update={"year": 1999})
+    assert len({digest(question), digest(question.but(model=model)), digest(question.but(hardware=chip))}) == 3

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from planner.errors import CatalogueError, InputError
+from planner.units import MEBI
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-MAX_TEXT = 16 * 2**20
+MAX_TEXT = 16 * MEBI
 MAX_ENTRIES = 2_000_000
 MAX_DIMENSIONS = 8
 KEPT_ITEMS = 100_000

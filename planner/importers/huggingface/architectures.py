@@ -20,6 +20,7 @@ ARCHITECTURES: Mapping[str, str] = {
     "Glm4ForCausalLM": "glm4",
     "Glm4MoeForCausalLM": "glm4_moe",
     "GlmForCausalLM": "glm",
+    "Grok1ForCausalLM": "grok-2",
     "GlmMoeDsaForCausalLM": "glm_moe_dsa",
     "GraniteMoeForCausalLM": "granitemoe",
     "GraniteMoeHybridForCausalLM": "granitemoehybrid",

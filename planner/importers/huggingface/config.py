@@ -6,15 +6,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from planner.errors import CatalogueError, nearest
+from planner.units import LARGEST_COUNT, TRILLION
 
 MISSING: Any = object()
 """Stands for a field that has no default."""
 
 STAND_IN = 1
 """Returned for a faulty number, so that reading goes on and every fault is found at once."""
-
-LARGEST = 10**9
-"""No count of heads, elements, experts or tokens is larger."""
 
 CORE = frozenset({"hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "intermediate_size"})
 """Fields that a whole config states; only a nested part, which is saved without what its class supplies, may leave them out."""
@@ -175,7 +173,7 @@ class Config:
             if value is None:
                 return default
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or not 0 < value <= LARGEST:
+            if not is_number or not 0 < value <= LARGEST_COUNT:
                 self.fault(field, f"{_shown(value)} is not a positive number")
                 return default
             return float(value)
@@ -243,8 +241,10 @@ class Config:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             self.fault(field, f"{_shown(value)} is not a whole number")
-        elif not least <= value <= LARGEST:
-            self.fault(field, f"{value if abs(value) < 10**15 else 'a huge number'} is not from {least} to {LARGEST}")
+        elif not least <= value <= LARGEST_COUNT:
+            self.fault(
+                field, f"{value if abs(value) < TRILLION else 'a huge number'} is not from {least} to {LARGEST_COUNT}"
+            )
         else:
             return value
         return max(STAND_IN, least)

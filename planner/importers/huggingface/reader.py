@@ -111,7 +111,8 @@ def read_layers(config: Config, family: Family) -> list[LayerGroup]:
 
 def _strange(config: Config, chosen: Selection) -> list[str]:
     """Return the fields that were not read, and are not known to change nothing."""
-    inert = {*chosen.family.ignored, *inert_fields(chosen.model_type)}
+    # Cross-attention changes shapes wherever it is asked for, though it is off in the class.
+    inert = {*chosen.family.ignored, *(set(inert_fields(chosen.model_type)) - {"add_cross_attention"})}
     left = [field for field in config.unread() if field not in BENIGN and field not in inert]
     return [field for field in left if not (config.get(field) is False and is_harmless_if_false(field))]
 

@@ -15,6 +15,7 @@ from planner.importers.huggingface.patterns import Patterns
 from planner.model import Stored
 from planner.model.quantization import AnyStored
 from planner.precision import SCHEMES
+from planner.units import LARGEST_COUNT
 
 Block = Mapping[str, Any]
 
@@ -57,7 +58,7 @@ def number(block: Block, *names: str, default: int | None = None, least: int = 1
     name = next((name for name in names if block.get(name) is not None), names[0])
     value = block.get(name, default)
     value = default if value is None else value
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**9:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_COUNT:
         raise UnknownQuantizationError(f"{name} {value!r} is not known, a whole number from {least} on is expected")
     return value
 

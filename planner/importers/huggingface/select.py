@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.errors import CatalogueError, InputError, nearest
+from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.config import SYNONYMS
 from planner.importers.huggingface.families import FAMILIES, Family
+from planner.importers.huggingface.unsupported import UNSUPPORTED
 
 NESTED = ("text_config", "language_config", "llm_config", "thinker_config", "lm_config", "decoder")
 """Where files of models with several towers keep the text part."""
@@ -59,6 +61,8 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
         raise InputError(f"--assume: unknown choice {assume!r}, one of {', '.join(ASSUMPTIONS)}")
     model_type = _model_type(data, where, "model_type", assume)
     family, notes = FAMILIES[model_type], _assumed(data, model_type)
+    if family.flat is not None:
+        return Selection(family=family, model_type=model_type, part=family.flat(data), prefix="decoder.", notes=notes)
     found = _nested(data, family)
     if found is None and family.text is None:
         return Selection(family=family, model_type=model_type, part=data, notes=notes)
@@ -119,10 +123,15 @@ def _model_type(data: Mapping[str, Any], where: str, path: str, assume: str | No
     found = data.get("model_type")
     if isinstance(found, str) and found in FAMILIES:
         return found
+    named = stated_architecture(data)
+    if named is not None:
+        return named
     if assume is not None:
         return ASSUMPTIONS[assume]
     if not isinstance(found, str):
         raise CatalogueError(where, [f"{path}: {'is missing' if found is None else 'is not text'}"])
+    if found in UNSUPPORTED:
+        raise CatalogueError(where, [f"{path}: {found} {UNSUPPORTED[found]}"])
     hint = nearest(found, FAMILIES)
     advice = "--assume llama-like reads it as a Llama"
     shown = found if len(found) <= 60 else f"{found[:57]}..."  # noqa: PLR2004 - keeps the message short
@@ -133,4 +142,6 @@ def _assumed(data: Mapping[str, Any], model_type: str) -> list[str]:
     found = data.get("model_type")
     if found == model_type:
         return []
+    if stated_architecture(data) == model_type:
+        return [f"model_type {found!r} is not known: read as {model_type}, which architectures names"]
     return [f"model_type {found!r} is not known: read as {model_type}, as you asked; check the parameter count"]

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import model_validator
 
 from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache, Indexer
-from planner.model.tensor import Count, Flag, Tensor, Vector
+from planner.model.tensor import Count, CountOrZero, Flag, Tensor, Vector
 from planner.op import Axis, FullSpan, SelectedSpan, SlidingSpan, Span
 from planner.precision import Role
 
@@ -25,8 +25,8 @@ class LatentAttention(AttentionBlock):
     """Elements of the compressed key-value vector."""
     qk_nope_head_dim: Count
     """Elements of a query and key without rotary embedding."""
-    qk_rope_head_dim: Count
-    """Elements with rotary embedding, shared by all heads."""
+    qk_rope_head_dim: CountOrZero
+    """Elements with rotary embedding, shared by all heads; 0 for none."""
     v_head_dim: Count
     """Elements of a value."""
     attention_bias: Flag = False
@@ -37,6 +37,8 @@ class LatentAttention(AttentionBlock):
     """A learned logit for each head that takes a share of the softmax."""
     output_gate: Literal["head", "element"] | None = None
     """A projected gate on the result: a number for each head, or for each element."""
+    fused_gate: Flag = False
+    """Queries and gate are projected together, from the query's low-rank vector with and without its norm (A.X K2)."""
     sliding_window: Count | None = None
     """Tokens attended to, the query's own included."""
     indexer: Indexer | None = None
@@ -48,6 +50,8 @@ class LatentAttention(AttentionBlock):
     def _check(self) -> LatentAttention:
         if self.indexer and not self.index_topk:
             raise ValueError("an indexer needs index_topk, the most positions it picks")
+        if self.fused_gate and not (self.q_lora_rank and self.output_gate):
+            raise ValueError("fused_gate needs q_lora_rank and output_gate")
         return self
 
     @property
@@ -85,19 +89,23 @@ class LatentAttention(AttentionBlock):
         hidden, rank = Axis("hidden", hidden_size), Axis("kv_rank", self.kv_lora_rank)
         n, role, bias = self.num_attention_heads, Role.ATTENTION, self.attention_bias
         up = (Axis("query_heads", n, self.qk_nope_head_dim + self.v_head_dim),)
+        down = (rank, Axis("rope", self.qk_rope_head_dim)) if self.qk_rope_head_dim else (rank,)
         tensors = [
             *self._queries(hidden),
-            Tensor("kv_a_proj", role, hidden, (rank, Axis("rope", self.qk_rope_head_dim)), bias=bias),
+            Tensor("kv_a_proj", role, hidden, down, bias=bias),
             Vector("kv_a_layernorm", Role.NORM, self.kv_lora_rank),
             Tensor("kv_b_proj", role, rank, up),
             Tensor("o_proj", role, Axis("query_heads", n, self.v_head_dim), (hidden,), bias=bias),
         ]
-        if self.output_gate:
-            gate = Axis("query_heads", n, self.v_head_dim if self.output_gate == "element" else 1)
-            tensors.append(Tensor("gate_proj", role, hidden, (gate,)))
+        if self.output_gate and not self.fused_gate:
+            tensors.append(Tensor("gate_proj", role, hidden, (self._gate,)))
         if self.sinks:
             tensors.append(Vector("sinks", Role.NORM, n))
         return tuple(tensors)
+
+    @property
+    def _gate(self) -> Axis:
+        return Axis("query_heads", self.num_attention_heads, self.v_head_dim if self.output_gate == "element" else 1)
 
     def _queries(self, hidden: Axis) -> Iterator[Tensor | Vector]:
         queries = (Axis("query_heads", self.num_attention_heads, self.qk_head_dim),)
@@ -107,7 +115,8 @@ class LatentAttention(AttentionBlock):
             yield Tensor("q_a_proj", Role.ATTENTION, hidden, (source,), bias=self.attention_bias)
             if self.query_norm:
                 yield Vector("q_a_layernorm", Role.NORM, self.q_lora_rank)
-            yield Tensor("q_b_proj", Role.ATTENTION, source, queries)
+            both = Axis("q_rank", 2 * self.q_lora_rank) if self.fused_gate else source
+            yield Tensor("q_b_proj", Role.ATTENTION, both, (*queries, self._gate) if self.fused_gate else queries)
         else:
             yield Tensor("q_proj", Role.ATTENTION, hidden, queries)
         if self.indexer:

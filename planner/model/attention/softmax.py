@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from planner.model.attention.base import AttentionBlock, Cache, Indexer
-from planner.model.tensor import Count, Flag, Tensor, Vector
+from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache, Indexer
+from planner.model.tensor import Count, CountOrZero, Flag, Tensor, Vector
 from planner.op import Axis, ChunkedSpan, FullSpan, SelectedSpan, SlidingSpan, Span
 from planner.precision import Role
 
@@ -26,6 +26,12 @@ class SoftmaxAttention(AttentionBlock):
     """Elements of a query and of a key."""
     v_head_dim: Count | None = None
     """Elements of a value, where it differs from a key."""
+    q_lora_rank: Count | None = None
+    """Rank of the query's low-rank projection; null: queries are projected in one step, with keys and values."""
+    query_experts: Count | None = None
+    """Projections of queries, each with one of the output, of which a router picks some for each token (JetMoE)."""
+    query_experts_per_tok: Count | None = None
+    """How many of them a token is sent to; their heads stand side by side."""
     input_size: Count | None = None
     """Elements of the input, where it is not the hidden size."""
     qkv_bias: Flag = False
@@ -48,6 +54,8 @@ class SoftmaxAttention(AttentionBlock):
     """Values are the keys before their norm: there is no projection of values (both are cached)."""
     shared_kv: Flag = False
     """Keys and values are those of an earlier layer: neither projected nor cached here."""
+    state_elements: CountOrZero = 0
+    """Elements of a constant state beside the cache: the last inputs of short convolutions."""
     sliding_window: Count | None = None
     """Tokens attended to, the query's own included."""
     attention_chunk_size: Count | None = None
@@ -71,6 +79,8 @@ class SoftmaxAttention(AttentionBlock):
             raise ValueError("sliding_window and attention_chunk_size exclude each other")
         if self.indexer and not self.index_topk:
             raise ValueError("an indexer needs index_topk, the most positions it picks")
+        if self.query_experts and (not self.query_experts_per_tok or n % self.query_experts_per_tok):
+            raise ValueError("query_experts needs query_experts_per_tok, which divides num_attention_heads")
         return self
 
     @property
@@ -99,7 +109,12 @@ class SoftmaxAttention(AttentionBlock):
         """See `AttentionBlock.cache`. Every token stays in the cache of sparse attention: the choice changes with the query."""
         width = 0 if self.shared_kv else self.kv_heads * (self.head_dim + self.value_dim)
         kept = FullSpan() if self.index_topk else self.span
-        return Cache(width=width, span=kept, index_width=self.indexer.head_dim if self.indexer else 0)
+        return Cache(
+            width=width,
+            span=kept,
+            state_bytes=self.state_elements * STATE_BYTES,
+            index_width=self.indexer.head_dim if self.indexer else 0,
+        )
 
     @property
     def label(self) -> str:
@@ -120,16 +135,43 @@ class SoftmaxAttention(AttentionBlock):
         hidden = Axis("hidden", hidden_size)
         inner = Axis("hidden", self.input_size) if self.input_size else hidden
         n, v = self.num_attention_heads, self.value_dim
-        tensors: list[Tensor | Vector] = [
-            Tensor("qkv_proj", Role.ATTENTION, inner, self._projected(), bias=self.qkv_bias and self.key_bias),
-            Tensor("o_proj", Role.ATTENTION, Axis("query_heads", n, v), (hidden,), bias=self.output_bias),
-            *self._vectors(),
-        ]
+        tensors: list[Tensor | Vector] = [*self._inputs(inner)]
+        if not self.query_experts:
+            tensors.append(
+                Tensor("o_proj", Role.ATTENTION, Axis("query_heads", n, v), (hidden,), bias=self.output_bias)
+            )
+        tensors += [*self._vectors(), *self._experts(hidden)]
         if self._plain_gate:
             tensors.append(Tensor("gate_proj", Role.ATTENTION, inner, (self._gate,)))
         if self.indexer:
             tensors += self.indexer.tensors(hidden, hidden)
         return tuple(tensors)
+
+    def _inputs(self, inner: Axis) -> Iterator[Tensor | Vector]:
+        """Yield the projections of queries, keys and values, those of queries apart where they are not like the others."""
+        role, bias = Role.ATTENTION, self.qkv_bias and self.key_bias
+        if not self.q_lora_rank and not self.query_experts:
+            yield Tensor("qkv_proj", role, inner, self._projected(), bias=bias)
+            return
+        queries, *others = self._projected()
+        if self.q_lora_rank:
+            rank = Axis("q_rank", self.q_lora_rank)
+            yield Tensor("q_a_proj", role, inner, (rank,), bias=self.qkv_bias)
+            yield Vector("q_a_layernorm", Role.NORM, self.q_lora_rank)
+            yield Tensor("q_b_proj", role, rank, (queries,))
+        if others:
+            yield Tensor("kv_proj", role, inner, tuple(others), bias=bias)
+
+    def _experts(self, hidden: Axis) -> Iterator[Tensor]:
+        """Yield the router of attention's experts, and their projections of queries and outputs."""
+        if not (self.query_experts and self.query_experts_per_tok):
+            return
+        copies, used = Axis("query_experts", self.query_experts), self.query_experts_per_tok
+        heads = Axis("query_heads", self.num_attention_heads // used, self.head_dim)
+        values = Axis("query_heads", self.num_attention_heads // used, self.value_dim)
+        yield Tensor("query_router", Role.ROUTER, hidden, (Axis("router", self.query_experts),))
+        yield Tensor("query_experts.q_proj", Role.ATTENTION, hidden, (heads,), copies=copies, used=used)
+        yield Tensor("query_experts.o_proj", Role.ATTENTION, values, (hidden,), copies=copies, used=used)
 
     def _projected(self) -> tuple[Axis, ...]:
         """Return the axes of queries, keys and values, and of the gate, which is projected with them."""

@@ -4,21 +4,28 @@ Facts are those of the model classes of the transformers library, 5.24.0; of the
 """
 
 from planner.importers.huggingface.families import (
+    convolved,
     custom,
     deepseek,
     encoder_decoder,
     gemma,
+    gemma_encoder_decoder,
     glm,
     gpt_like,
     hybrid,
+    latent_kinds,
     llama_like,
+    looped,
     mixed,
     moe,
     moe_layered,
     multimodal,
+    older,
     qwen,
+    qwen4,
     recent,
     recurrent,
+    served,
 )
 from planner.importers.huggingface.families.family import Family
 
@@ -37,6 +44,13 @@ FAMILIES: dict[str, Family] = {
     **encoder_decoder.FAMILIES,
     **recent.FAMILIES,
     **custom.FAMILIES,
+    **gemma_encoder_decoder.FAMILIES,
+    **looped.FAMILIES,
+    **older.FAMILIES,
+    **latent_kinds.FAMILIES,
+    **convolved.FAMILIES,
+    **qwen4.FAMILIES,
+    **served.FAMILIES,
     **multimodal.FAMILIES,
 }
 

@@ -1,4 +1,4 @@
-"""Encoder-decoders: T5, BART, Whisper and their relatives."""
+"""Encoder-decoders: BART, Whisper and their relatives; T5 stands beside."""
 
 from __future__ import annotations
 
@@ -6,153 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 from planner.importers.huggingface.config import Config
+from planner.importers.huggingface.families import t5
 from planner.importers.huggingface.families.family import LAYER, Family
-from planner.importers.huggingface.parts.basics import Fact, build, each, flag, layer_count
+from planner.importers.huggingface.families.t5 import own_embeddings, stack_length
+from planner.importers.huggingface.parts.basics import Fact, build, flag, layer_count
 from planner.importers.huggingface.parts.networks import Experts, dense
 from planner.importers.huggingface.parts.softmax import shared_out
 from planner.importers.huggingface.stack import group_layers
 from planner.model import (
     CrossAttention,
     Encoder,
-    FeedForward,
     LayerGroup,
-    MixtureOfExperts,
     Projection,
     SoftmaxAttention,
     Table,
 )
-from planner.model.stack import MAX_LAYERS
 
 Extra = Callable[[Config], dict[str, Any]]
-
-
-def _stack(config: Config, field: str, default: str = "") -> int:
-    """Return the number of layers of one of the stacks."""
-    count = config.integer(field, config.integer(default) if default else None or config.integer(field))
-    if count > MAX_LAYERS:
-        config.fault(field, f"{count} layers are more than make sense (at most {MAX_LAYERS})")
-        config.raise_faults()
-    return count
-
-
-# ---- T5 --------------------------------------------------------------------------------------------------------------
-
-
-def _t5_self(config: Config) -> SoftmaxAttention:
-    return build(
-        config,
-        SoftmaxAttention,
-        kind="mha",
-        num_attention_heads=config.integer("num_attention_heads"),
-        head_dim=config.integer("d_kv"),
-    )
-
-
-def _t5_cross(config: Config) -> CrossAttention:
-    heads, dim = config.integer("num_attention_heads"), config.integer("d_kv")
-    return build(config, CrossAttention, kind="cross", num_attention_heads=heads, head_dim=dim)
-
-
-def _t5_ffn(config: Config) -> FeedForward:
-    """T5: `feed_forward_proj` names the activation, with a prefix where it is gated."""
-    gated = config.text("feed_forward_proj", "relu").startswith("gated")
-    kind = "gated" if gated else "plain"
-    return build(config, FeedForward, kind=kind, intermediate_size=config.integer("d_ff"))
-
-
-def _buckets(config: Config, index: int) -> int:
-    """Return the parameters of the relative position bias, which the first layer of a stack holds."""
-    if index and not config.derived("bias_everywhere", lambda: False):
-        return 0
-    return config.integer("relative_attention_num_buckets", 32) * config.integer("num_attention_heads")
-
-
-def _t5_encoder(config: Config) -> dict[str, Any]:
-    layers = [
-        build(config, LayerGroup, attention=_t5_self(config), ffn=_t5_ffn(config), other_parameters=_buckets(config, i))
-        for i in range(_stack(config, "num_layers"))
-    ]
-    config.raise_faults()
-    return {"encoder": Encoder(layers=group_layers(layers))}
-
-
-def _t5_bias(config: Config, index: int) -> dict[str, Any]:
-    return {"norms": 3, "other_parameters": _buckets(config, index)}
-
-
-def _everywhere(config: Config, index: int) -> dict[str, Any]:
-    """UMT5: every layer has a relative position bias of its own."""
-    config.derived("bias_everywhere", lambda: True)
-    return _t5_bias(config, index)
-
-
-def _t5_layers(config: Config) -> int:
-    return _stack(config, "num_decoder_layers", "num_layers")
-
-
-def _t5_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG001 - the signature of every reader
-    return (_t5_self(config), _t5_cross(config))
-
-
-T5_NAMES = {
-    "hidden_size": "d_model",
-    "num_attention_heads": "num_heads",
-    "d_kv": "head_dim",
-}
-T5 = Family(
-    attention=_t5_attention,
-    ffn=each(_t5_ffn),
-    layer=_t5_bias,
-    model=_t5_encoder,
-    layers=_t5_layers,
-    tied="always",
-    aliases=T5_NAMES,
-    ignored=(
-        "num_hidden_layers",
-        "is_encoder_decoder",
-        "dense_act_fn",
-        "is_gated_act",
-        "relative_attention_max_distance",
-    ),
-)
-
-
-def _switch_ffn(config: Config, index: int, *, decoder: bool) -> FeedForward | MixtureOfExperts:
-    """Switch: every n-th layer of a stack has experts, of which a token is sent to one."""
-    side = "decoder" if decoder else "encoder"
-    layers = _t5_layers(config) if decoder else _stack(config, "num_layers")
-    sparse = config.integer(f"num_sparse_{side}_layers", 3, least=0)
-    step = layers // sparse if sparse else layers
-    if step < 1 or not (index % step == 1 or step == 1):
-        return build(config, FeedForward, kind="plain", intermediate_size=config.integer("d_ff"))
-    return build(
-        config,
-        MixtureOfExperts,
-        kind="moe",
-        num_experts=config.integer("num_experts"),
-        num_experts_per_tok=1,
-        moe_intermediate_size=config.integer("d_ff"),
-        gated=False,
-        router_bias=config.flag("router_bias", default=False),
-    )
-
-
-def _switch_encoder(config: Config) -> dict[str, Any]:
-    layers = [
-        build(
-            config,
-            LayerGroup,
-            attention=_t5_self(config),
-            ffn=_switch_ffn(config, i, decoder=False),
-            other_parameters=_buckets(config, i),
-        )
-        for i in range(_stack(config, "num_layers"))
-    ]
-    config.raise_faults()
-    return {"encoder": Encoder(layers=group_layers(layers), tables=_own_embeddings(config, 2))}
-
-
-# ---- BART, mBART, Pegasus, M2M-100, Marian, Whisper ------------------------------------------------------------------
 
 
 def _heads(config: Config, side: str) -> tuple[int, int]:
@@ -209,18 +79,10 @@ def bart_encoder(
     own = more.pop("layer", {})
     layers = [
         build(config, LayerGroup, attention=attention(config, i), ffn=network(config, i), **own)
-        for i in range(_stack(config, "encoder_layers"))
+        for i in range(stack_length(config, "encoder_layers"))
     ]
     config.raise_faults()
     return Encoder(layers=group_layers(layers), norms=norms, **more)
-
-
-def _own_embeddings(config: Config, copies: int) -> tuple[Table, ...]:
-    """Return the token embeddings that the sides have of their own where nothing is tied; else they are one."""
-    if config.flag("tie_word_embeddings", default=True):
-        return ()
-    rows, width = config.integer("vocab_size"), config.integer("hidden_size")
-    return tuple(Table(name=f"embed_tokens.{i}", rows=rows, width=width) for i in range(copies))
 
 
 def _positions(config: Config, extra: int) -> tuple[Table, ...]:
@@ -228,7 +90,7 @@ def _positions(config: Config, extra: int) -> tuple[Table, ...]:
     return (Table(name="embed_positions", rows=rows, width=config.integer("hidden_size")),)
 
 
-def _bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool = False, copies: int = 2) -> Extra:
+def bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool = False, copies: int = 2) -> Extra:
     """Return what stands outside the layers: learned positions, a norm of the embedding, a norm after the stack."""
 
     def read(config: Config) -> dict[str, Any]:
@@ -238,7 +100,7 @@ def _bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool
             "other_parameters": 2 * config.integer("hidden_size") if embedding_norm else 0,
             "final_norm": final_norm,
             "encoder": bart_encoder(
-                config, norms=norms, tables=(*_positions(config, extra), *_own_embeddings(config, copies))
+                config, norms=norms, tables=(*_positions(config, extra), *own_embeddings(config, copies))
             ),
         }
 
@@ -247,13 +109,15 @@ def _bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool
 
 def _m2m_model(config: Config) -> dict[str, Any]:
     """M2M-100: positions are computed, not learned."""
-    return {"encoder": bart_encoder(config, norms=1, tables=_own_embeddings(config, 2))}
+    return {"encoder": bart_encoder(config, norms=1, tables=own_embeddings(config, 2))}
 
 
 def _marian_model(config: Config) -> dict[str, Any]:
     """Marian: positions are computed but stored; the two sides may have vocabularies of their own."""
     shared = config.flag("share_encoder_decoder_embeddings", default=True)
-    fields = _bart_model(extra=0, embedding_norm=False, copies=2 if shared else 1)(config)
+    fields = bart_model(extra=0, embedding_norm=False, copies=2 if shared else 1)(config)
+    if not shared:
+        fields["vocab_size"] = config.integer("decoder_vocab_size", config.integer("vocab_size"))
     if not shared and config.flag("tie_word_embeddings", default=True):
         own = Table(name="encoder.embed_tokens", rows=config.integer("vocab_size"), width=config.integer("hidden_size"))
         fields["tables"] = (own,)
@@ -262,9 +126,9 @@ def _marian_model(config: Config) -> dict[str, Any]:
 
 def _bigbird_model(config: Config) -> dict[str, Any]:
     """BigBird-Pegasus: the encoder looks at blocks, with the same weights; attention has no biases."""
-    fields = _bart_model(extra=0)(config)
+    fields = bart_model(extra=0)(config)
     encoder = bart_encoder(
-        config, norms=1, bias="use_bias", tables=(*_positions(config, 0), *_own_embeddings(config, 2))
+        config, norms=1, bias="use_bias", tables=(*_positions(config, 0), *own_embeddings(config, 2))
     )
     return fields | {"encoder": encoder}
 
@@ -273,7 +137,7 @@ def _pegasus_x_model(config: Config) -> dict[str, Any]:
     """Pegasus-X: global tokens with an embedding and, in each encoder layer, a norm of their own."""
     hidden = config.integer("hidden_size")
     tokens = Table(name="embed_global", rows=config.integer("num_global_tokens"), width=hidden)
-    own = (tokens, *_own_embeddings(config, 2))
+    own = (tokens, *own_embeddings(config, 2))
     return {"encoder": bart_encoder(config, norms=1, bias=False, tables=own, layer={"norms": 3})}
 
 
@@ -290,7 +154,7 @@ def _led_model(config: Config) -> dict[str, Any]:
         "other_parameters": 2 * hidden,
         "final_norm": False,
         "encoder": bart_encoder(
-            config, norms=1, tables=(positions, *_own_embeddings(config, 2)), layer={"projections": extra}
+            config, norms=1, tables=(positions, *own_embeddings(config, 2)), layer={"projections": extra}
         ),
     }
 
@@ -318,7 +182,7 @@ def _nllb_ffn(side: str) -> Callable[[Config, int], Any]:
 
 
 def _nllb_model(config: Config) -> dict[str, Any]:
-    return {"encoder": bart_encoder(config, norms=1, ffn=_nllb_ffn("encoder"), tables=_own_embeddings(config, 2))}
+    return {"encoder": bart_encoder(config, norms=1, ffn=_nllb_ffn("encoder"), tables=own_embeddings(config, 2))}
 
 
 def _whisper_model(config: Config) -> dict[str, Any]:
@@ -356,7 +220,7 @@ _IGNORED = (
 
 
 def _bart_layers(config: Config) -> int:
-    return _stack(config, "decoder_layers")
+    return stack_length(config, "decoder_layers")
 
 
 def bart_like(model: Extra, **more: Any) -> Family:
@@ -376,45 +240,14 @@ def bart_like(model: Extra, **more: Any) -> Family:
 
 
 FAMILIES: dict[str, Family] = {
-    "t5": T5,
-    "mt5": T5,
-    "umt5": Family(
-        attention=_t5_attention,
-        ffn=each(_t5_ffn),
-        layer=_everywhere,
-        model=_t5_encoder,
-        layers=_t5_layers,
-        tied="always",
-        aliases=T5_NAMES,
-        ignored=T5.ignored,
-    ),
-    "longt5": Family(
-        attention=_t5_attention,
-        ffn=each(_t5_ffn),
-        layer=_t5_bias,
-        model=_t5_encoder,
-        layers=_t5_layers,
-        tied=True,
-        aliases=T5_NAMES,
-        ignored=(*T5.ignored, "local_radius", "global_block_size", "encoder_attention_type"),
-    ),
-    "switch_transformers": Family(
-        attention=_t5_attention,
-        ffn=lambda config, index: _switch_ffn(config, index, decoder=True),
-        layer=_t5_bias,
-        model=_switch_encoder,
-        layers=_t5_layers,
-        tied=True,
-        aliases=T5_NAMES,
-        ignored=(*T5.ignored, "encoder_sparse_step", "decoder_sparse_step", "expert_capacity"),
-    ),
-    "bart": bart_like(_bart_model()),
-    "mvp": bart_like(_bart_model()),
-    "plbart": bart_like(_bart_model()),
-    "mbart": bart_like(_bart_model(final_norm=True)),
-    "blenderbot-small": bart_like(_bart_model(extra=0)),
-    "pegasus": bart_like(_bart_model(extra=0, embedding_norm=False, final_norm=True)),
-    "blenderbot": bart_like(_bart_model(extra=0, embedding_norm=False, final_norm=True)),
+    **t5.FAMILIES,
+    "bart": bart_like(bart_model()),
+    "mvp": bart_like(bart_model()),
+    "plbart": bart_like(bart_model()),
+    "mbart": bart_like(bart_model(final_norm=True)),
+    "blenderbot-small": bart_like(bart_model(extra=0)),
+    "pegasus": bart_like(bart_model(extra=0, embedding_norm=False, final_norm=True)),
+    "blenderbot": bart_like(bart_model(extra=0, embedding_norm=False, final_norm=True)),
     "m2m_100": bart_like(_m2m_model),
     "marian": bart_like(_marian_model),
     "bigbird_pegasus": bart_like(

@@ -43,6 +43,8 @@ class Family:
         See `planner.importers.huggingface.config.Config`; the defaults prevail over the recorded class defaults.
     ignored : tuple of str
         Fields of this architecture that change nothing that is counted.
+    flat : callable, optional
+        Turns a file of nested parts into one part, which is then read as if it stood at the top.
     text : str, optional
         The file describes several towers: the type of the text part where the part does not say it.
     tie : {"top", "text", "either", "never"}
@@ -60,6 +62,7 @@ class Family:
     aliases: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    flat: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     text: str | None = None
     tie: Literal["top", "text", "either", "never"] = "top"
 

@@ -155,6 +155,7 @@ def _gemma4_norms(config: Config, index: int) -> int:  # noqa: ARG001
 # ---- RecurrentGemma --------------------------------------------------------------------------------------------------
 
 _griffin_attention = softmax(
+    derived_dim=True,
     window=each(lambda config: config.optional("attention_window_size")),
     bias="attention_bias",
     output_bias=True,

@@ -8,8 +8,8 @@ from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
 from planner.importers.huggingface.parts.basics import build, is_kind, kinds
 from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
-from planner.importers.huggingface.parts.softmax import softmax, window_on
-from planner.model import Indexer
+from planner.importers.huggingface.parts.softmax import softmax, softmax_kind, window_on
+from planner.model import Indexer, SoftmaxAttention
 
 SLIDING = ("full_attention", "sliding_attention")
 MLP_KINDS = ("dense", "sparse")
@@ -114,7 +114,35 @@ def _step_mlp(config: Config, index: int) -> str:
     return "sparse" if str(index) in {str(name).strip() for name in names} else "dense"
 
 
+def _jet_attention(config: Config, index: int) -> SoftmaxAttention:  # noqa: ARG001 - the signature of every reader
+    """JetMoE: attention has experts too, each a projection of queries and of the output, over the same keys and values."""
+    chosen, groups = config.integer("num_experts_per_tok"), config.integer("num_key_value_heads")
+    return build(
+        config,
+        SoftmaxAttention,
+        kind=softmax_kind(chosen * groups, groups),
+        num_attention_heads=chosen * groups,
+        num_key_value_heads=groups,
+        head_dim=config.integer("head_dim"),
+        query_experts=config.integer("num_experts"),
+        query_experts_per_tok=chosen,
+    )
+
+
+def _jet_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+    """JetMoE: a bias on the sum of the experts' results, of attention and of the network."""
+    return {"other_parameters": 2 * config.integer("hidden_size")}
+
+
 FAMILIES: dict[str, Family] = {
+    "jetmoe": Family(
+        attention=_jet_attention,
+        ffn=Experts(width="intermediate_size"),
+        layer=_jet_layer,
+        tied=True,
+        aliases={"head_dim": "kv_channels"},
+        ignored=("num_attention_heads",),
+    ),
     "minimax_m3_vl_text": Family(
         attention=softmax(qk_norm="head", more=_m3_index),
         ffn=Experts(

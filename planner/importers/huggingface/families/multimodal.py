@@ -14,6 +14,13 @@ TEXT_TYPES = {
     "aya_vision": "cohere2",
     "blip-2": "opt",
     "cohere2_vision": "cohere2",
+    "inkling2": "inkling2_text",
+    "inkling_mm_model": "inkling_text",
+    "qwen4_exp": "qwen4_exp_text",
+    "dots3_note": "dots3_note_text",
+    "glm5_next": "glm5_next_text",
+    "mistral_large4": "mistral_large4_text",
+    "cohere_compass": "cohere_compass_text",
     "cosmos3_edge": "cosmos3_edge_text",
     "cosmos3_omni": "qwen3_vl_text",
     "deepseek_ocr": "deepseek_v2",
@@ -118,11 +125,29 @@ TEXT_TYPES = {
 }
 
 TIED_BY_TEXT = frozenset(
-    {"llama4", "kimi_vl", "internvl_chat", "deepseek_vl_v2", "blip-2", "instructblip", "instructblipvideo"}
+    {"llama4", "kimi_vl", "internvl_chat", "deepseek_vl_v2", "blip-2", "instructblip", "instructblipvideo", "vibevoice"}
 )
 """Types whose text part alone says whether the embeddings are tied."""
 
-TIED_BY_EITHER = frozenset({"qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "minimax_m3_vl", "glm46v", "glmga"})
+TIED_BY_EITHER = frozenset(
+    {
+        "fast_vlm",
+        "glm_ocr",
+        "hunyuan_vl",
+        "llava",
+        "llava_next_video",
+        "llava_onevision",
+        "paddleocr_vl",
+        "video_llama_3",
+        "qwen2_vl",
+        "qwen2_5_vl",
+        "glm4v",
+        "glm4v_moe",
+        "minimax_m3_vl",
+        "glm46v",
+        "glmga",
+    }
+)
 """Types whose embeddings are tied if the whole or the text part says so."""
 
 NEVER_TIED = frozenset(

@@ -130,6 +130,12 @@ def _doge_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     return {"projections": (mask,), "other_parameters": heads + 2 * config.integer("hidden_size")}
 
 
+def _pruned_head(config: Config) -> dict[str, Any]:
+    """Apertus 1.5: the LM head may score the first rows of the vocabulary alone."""
+    rows = config.integer("vocab_size")
+    return {"vocab_size": config.optional("output_vocab_size") or rows, "embedding_rows": rows}
+
+
 # ---- LFM3 ------------------------------------------------------------------------------------------------------------
 
 
@@ -162,7 +168,7 @@ _beam = full_where(lambda index, count: not (index + 1) % 6 or index == count - 
 _first_of_four = full_where(lambda index, count: index % 4 == 0)  # noqa: ARG005 - the signature of every test
 
 FAMILIES: dict[str, Family] = {
-    "apertus1p5_text": LLAMA_LIKE["apertus"],
+    "apertus1p5_text": replace(LLAMA_LIKE["apertus"], model=_pruned_head),
     "granite_docling_text": LLAMA,
     "cosmos3_edge_text": replace(LLAMA, ffn=dense(kind="plain", bias="mlp_bias")),
     "phi4_multimodal": replace(
@@ -202,6 +208,7 @@ FAMILIES: dict[str, Family] = {
     "flint": Family(
         attention=windowed(_flint, qk_norm="head", sinks=True),
         ffn=Experts(shared="shared_expert_intermediate_size", sparse=qwen_sparse),
+        defaults={"mlp_only_layers": [0, 1]},
     ),
     "kolibri1": Family(
         attention=windowed(every(5, other="sliding_attention"), biased=False, qk_norm="head"),

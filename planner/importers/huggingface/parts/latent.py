@@ -46,7 +46,7 @@ def latent(
                 "q_lora_rank": config.optional("q_lora_rank"),
                 "kv_lora_rank": config.integer("kv_lora_rank"),
                 "qk_nope_head_dim": config.integer("qk_nope_head_dim"),
-                "qk_rope_head_dim": config.integer("qk_rope_head_dim"),
+                "qk_rope_head_dim": config.integer("qk_rope_head_dim", least=0),
                 "v_head_dim": config.integer("v_head_dim", values(config) if values else MISSING),
                 "attention_bias": flag(config, bias),
             }

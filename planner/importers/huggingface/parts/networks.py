@@ -43,7 +43,7 @@ class Experts:
     ----------
     number, chosen, width : str
         The fields that state the experts, those that a token is sent to, and their width.
-    gated, bias, router_bias, router_parameters, shared, shared_bias, shared_gate, latent, latent_bias : Fact
+    gated, bias, router_bias, router_parameters, router_size, zero_experts, shared, shared_bias, shared_gate, latent, latent_bias : Fact
         See `planner.model.MixtureOfExperts`; `shared` is the width of the shared experts together.
     sparse : callable, optional
         Whether a layer has experts; every one where not given.
@@ -58,6 +58,8 @@ class Experts:
     bias: Fact = False
     router_bias: Fact = False
     router_parameters: Fact = None
+    router_size: Fact = None
+    zero_experts: Fact = None
     shared: Fact = None
     shared_bias: Fact = False
     shared_gate: Fact = False
@@ -86,6 +88,8 @@ class Experts:
             expert_bias=flag(config, self.bias),
             router_bias=flag(config, self.router_bias),
             router_parameters=count(config, self.router_parameters, index) or 0,
+            router_size=count(config, self.router_size, index) or None,
+            zero_experts=count(config, self.zero_experts, index) or 0,
             shared_intermediate_size=shared,
             shared_bias=flag(config, self.shared_bias),
             shared_gate=flag(config, self.shared_gate) and shared is not None,

@@ -181,6 +181,10 @@ def matrix_lstm(config: Config, index: int) -> MatrixLstm:  # noqa: ARG001
     """Read xLSTM's matrix memory: heads share out a fraction of the hidden size."""
     heads, hidden = config.integer("num_heads"), config.integer("hidden_size")
     keys, values = int(hidden * config.real("qk_dim_factor", 0.5)), int(hidden * config.real("v_dim_factor", 1.0))
+    if keys % heads or values % heads:
+        config.fault(
+            "num_heads", f"{heads} does not divide the {keys} elements of all keys, or the {values} of all values"
+        )
     return build(
         config,
         MatrixLstm,

@@ -1,0 +1,228 @@
+"""Softmax attention whose inputs pass short convolutions over the sequence: Inkling, ZAYA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from planner.importers.huggingface.config import Config
+from planner.importers.huggingface.families.family import Family
+from planner.importers.huggingface.parts.basics import always, build, first_layers, is_kind, kinds
+from planner.importers.huggingface.parts.networks import Experts, dense, several
+from planner.importers.huggingface.parts.softmax import head_dim, heads_of, softmax_kind
+from planner.model import Projection, SoftmaxAttention
+
+MLP_KINDS = ("dense", "sparse")
+HYBRID = ("hybrid", "hybrid_sliding")
+
+# ---- Inkling ---------------------------------------------------------------------------------------------------------
+
+
+def _ink_rule(config: Config, index: int) -> str:
+    """Inkling: `local_layer_ids` lists the layers with a window; else all but every sixth have one."""
+    listed = config.integers("local_layer_ids")
+    local = index in listed if listed is not None else (index + 1) % 6 != 0
+    return "hybrid_sliding" if local else "hybrid"
+
+
+_ink_kinds = kinds(_ink_rule, known=HYBRID)
+
+
+def _is_local(config: Config, index: int) -> bool:
+    return _ink_kinds(config, index) == "hybrid_sliding"
+
+
+def _ink_shape(config: Config, index: int) -> tuple[int, int, int]:
+    """Return query heads, KV heads and their elements, which layers with a window have of their own."""
+    if _is_local(config, index):
+        heads, kv_heads = heads_of(config, "swa_num_attention_heads", "swa_num_key_value_heads")
+        return heads, kv_heads, config.integer("swa_head_dim")
+    heads, kv_heads = heads_of(config, "num_attention_heads", "num_key_value_heads")
+    return heads, kv_heads, head_dim(config, heads)
+
+
+def _ink_attention(**more: Any) -> Any:
+    """Return a reader; keys, values and the two halves' results each pass a convolution, whose inputs are kept."""
+
+    def read(config: Config, index: int) -> SoftmaxAttention:
+        heads, kv_heads, dim = _ink_shape(config, index)
+        inputs = 2 * (kv_heads * dim + config.integer("hidden_size"))
+        return build(
+            config,
+            SoftmaxAttention,
+            kind=softmax_kind(heads, kv_heads),
+            num_attention_heads=heads,
+            num_key_value_heads=kv_heads,
+            head_dim=dim,
+            sliding_window=config.integer("sliding_window_size") if _is_local(config, index) else None,
+            state_elements=config.integer("conv_kernel_size") * inputs,
+            **more,
+        )
+
+    return read
+
+
+def _relative(config: Config, index: int) -> tuple[Projection, int]:
+    """Return what a bias by distance takes: a small vector for each head, and a table of distances that it is multiplied by."""
+    heads, small = _ink_shape(config, index)[0], config.integer("d_rel")
+    reach = config.integer("sliding_window_size") if _is_local(config, index) else config.integer("rel_extent")
+    states = Projection(name="relative", input_size=config.integer("hidden_size"), output_size=heads * small)
+    return states, small * reach
+
+
+_ink_sparse = is_kind(kinds(first_layers("dense_mlp_idx", 0), "mlp_layer_types", MLP_KINDS), "sparse")
+
+
+def _ink_layer(config: Config, index: int) -> dict[str, Any]:
+    """Inkling: a bias by distance, four convolutions, a scale of the network, and a router's rows for the shared experts."""
+    hidden, kernel = config.integer("hidden_size"), config.integer("conv_kernel_size")
+    _, kv_heads, dim = _ink_shape(config, index)
+    states, table = _relative(config, index)
+    projections = [states]
+    shared = config.optional("n_shared_experts", least=0)
+    if shared and _ink_sparse(config, index):
+        projections.append(Projection(name="shared_experts.weights", input_size=hidden, output_size=shared))
+    convolutions = 2 * kernel * (kv_heads * dim + hidden)
+    return {"projections": tuple(projections), "other_parameters": table + convolutions + 1}
+
+
+def _ink_model(config: Config) -> dict[str, Any]:
+    """Inkling: a norm of the embedding."""
+    return {"other_parameters": config.integer("hidden_size")}
+
+
+def _ink_width(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+    """Inkling: where `dense_intermediate_size` is given, `intermediate_size` is the width of an expert."""
+    return config.optional("dense_intermediate_size") or config.integer("intermediate_size")
+
+
+_ink_experts = Experts(shared=several("n_shared_experts"), sparse=_ink_sparse, otherwise=dense(width=_ink_width))
+_ink_older = Experts(
+    width="intermediate_size",
+    shared=several("n_shared_experts", "intermediate_size"),
+    sparse=_ink_sparse,
+    otherwise=dense(width=_ink_width),
+)
+
+
+def _ink_ffn(config: Config, index: int) -> Any:
+    reader = _ink_older if config.optional("dense_intermediate_size") else _ink_experts
+    return reader(config, index)
+
+
+def _ink2_layer(config: Config, index: int) -> dict[str, Any]:
+    """Inkling 2: gates and sinks that depend on the token, norms for each head, attention over the results of earlier blocks.
+
+    Layers that look at everything have a convolution of keys and one of values whose weights depend on the token, and queries, keys
+    and values each with a norm of its own.
+    """
+    hidden, kernel = config.integer("hidden_size"), config.integer("conv_kernel_size")
+    heads, kv_heads, dim = _ink_shape(config, index)
+    local = _is_local(config, index)
+    states, table = _relative(config, index)
+    projections = [states, Projection(name="sink_proj", input_size=hidden, output_size=heads)]
+    if not local:
+        projections += [
+            Projection(name=f"{name}.sconv.weight_proj", input_size=hidden, output_size=kernel * kv_heads)
+            for name in ("k_proj", "v_proj")
+        ]
+    convolutions = 2 * kernel * (kv_heads * dim + hidden)
+    norms = heads * dim + states.output_size
+    sources = hidden * (1 + (0 if index == 0 else 1 if local else 3))
+    return {
+        "norms": 2 if local else 4,
+        "projections": tuple(projections),
+        "other_parameters": table + convolutions + norms + sources,
+    }
+
+
+def _ink2_model(config: Config) -> dict[str, Any]:
+    """Inkling 2: the last result, too, is a mixture of those of earlier blocks; rows that only pad the LM head are not stored."""
+    rows = config.integer("vocab_size")
+    return {
+        "vocab_size": config.optional("unpadded_vocab_size") or rows,
+        "embedding_rows": rows,
+        "other_parameters": 2 * config.integer("hidden_size"),
+    }
+
+
+# ---- ZAYA ------------------------------------------------------------------------------------------------------------
+
+_zaya_kinds = kinds(always("hybrid"), known=HYBRID)
+
+
+def _zaya_attention(config: Config, index: int) -> SoftmaxAttention:
+    """ZAYA (compressed convolutional attention): queries and keys pass two convolutions, half of the values are a token late."""
+    heads, kv_heads = heads_of(config, "num_attention_heads", "num_key_value_heads")
+    dim, bias = head_dim(config, heads), config.flag("attention_bias", default=False)
+    early = config.integer("cca_time0", 2) + config.integer("cca_time1", 2) - 2
+    return build(
+        config,
+        SoftmaxAttention,
+        kind=softmax_kind(heads, kv_heads),
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        head_dim=dim,
+        qkv_bias=bias,
+        output_bias=bias,
+        sliding_window=config.integer("sliding_window") if _zaya_kinds(config, index) == "hybrid_sliding" else None,
+        state_elements=early * (heads + kv_heads) * dim + kv_heads * dim // 2,
+    )
+
+
+def _zaya_layer(config: Config, index: int) -> dict[str, Any]:
+    """ZAYA: the convolutions, a temperature for each KV head, the router's network, scales and offsets of both residuals."""
+    hidden, small = config.integer("hidden_size"), config.integer("router_hidden_size")
+    heads, kv_heads = heads_of(config, "num_attention_heads", "num_key_value_heads")
+    dim = head_dim(config, heads)
+    channels = (heads + kv_heads) * dim
+    grouped = Projection(
+        name="conv_qk_grouped", input_size=dim * config.integer("cca_time1", 2), output_size=channels, bias=True
+    )
+    router = (
+        Projection(name="gate.down_proj", input_size=hidden, output_size=small, bias=True),
+        Projection(name="gate.fc1", input_size=small, output_size=small, bias=True),
+        Projection(name="gate.fc2", input_size=small, output_size=small, bias=True),
+    )
+    depthwise = channels * (config.integer("cca_time0", 2) + 1)
+    others = depthwise + kv_heads + small + 8 * hidden + (small if index else 0)
+    return {"projections": (grouped, *router), "other_parameters": others}
+
+
+def _zaya_model(config: Config) -> dict[str, Any]:
+    return {
+        "other_parameters": 2 * config.integer("hidden_size"),
+        "lm_head_bias": config.flag("lm_head_bias", default=False),
+    }
+
+
+FAMILIES: dict[str, Family] = {
+    "inkling_text": Family(
+        attention=_ink_attention(qk_norm="head"),
+        ffn=_ink_ffn,
+        layer=_ink_layer,
+        model=_ink_model,
+        tied="never",
+        ignored=(
+            "shared_expert_sink",
+            "unpadded_vocab_size",
+            "logits_mup_width_multiplier",
+            "number_of_conv_states",
+            "mtp_local_layer_ids",
+        ),
+    ),
+    "inkling2_text": Family(
+        attention=_ink_attention(output_gate="element"),
+        ffn=Experts(),
+        layer=_ink2_layer,
+        model=_ink2_model,
+        tied="never",
+        ignored=("n_layers_per_attn_res_block", "local_layer_ids"),
+    ),
+    "zaya": Family(
+        attention=_zaya_attention,
+        ffn=Experts(router_size="router_hidden_size", zero_experts=1),
+        layer=_zaya_layer,
+        model=_zaya_model,
+        tied=True,
+    ),
+}
