@@ -20,9 +20,9 @@ report: $(READY)
 
 ## Write the sample reports anew; a test holds them to what these commands write.
 reports: $(READY)
-	$(BIN)/planner report llama-3.1-70b --hardware h100-sxm --batch 64 --tp 2 --precision fp8 --kv-precision fp8 \
-	  --date 2026-11-29 --output reports/llama-3.1-70b-on-h100-sxm.html
-	$(BIN)/planner report qwen3-30b-a3b --hardware tpu-v5p --batch 64 \
+	$(BIN)/planner report llama-3.1-70b --hardware h100-sxm --batch 64 --tp 8 --precision fp8 \
+	  --kv-precision fp8 --date 2026-11-29 --output reports/llama-3.1-70b-on-h100-sxm.html
+	$(BIN)/planner report qwen3-30b-a3b --hardware tpu-v5p --batch 64 --tp 4 --ep 4 \
 	  --date 2026-11-29 --output reports/qwen3-30b-a3b-on-tpu-v5p.html
 
 ## Set up .venv, or bring it up to date with pyproject.toml.

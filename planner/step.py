@@ -129,7 +129,12 @@ def _sum(values: Iterable[Numeric]) -> Numeric:
 
 
 def rate_step(
-    model: Model, hardware: Hardware, step: Step, precision: Precision, layout: Layout | None = None
+    model: Model,
+    hardware: Hardware,
+    step: Step,
+    precision: Precision,
+    layout: Layout | None = None,
+    stage_index: int | None = None,
 ) -> StepRating:
     """Break a step into the operations of one chip and rate each of them.
 
@@ -143,11 +148,13 @@ def rate_step(
         The policy.
     layout : Layout, optional
         How the replica is laid out over chips; one chip where not given.
+    stage_index : int, optional
+        The pipeline stage to rate, from 0; the slowest where not given.
 
     Returns
     -------
     StepRating
-        Of the busiest chip of the slowest pipeline stage.
+        Of the busiest chip of the stage.
 
     Raises
     ------
@@ -169,6 +176,7 @@ def rate_step(
             flow=flow,
         )
         for stage in distinct(stages(model, layout.pp))
+        if stage_index in (None, stage.index)
     )
     return max(rated, key=_slowness)
 

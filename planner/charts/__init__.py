@@ -4,6 +4,7 @@ Axes label themselves from the name of a column and its unit in ``DataFrame.attr
 chart can follow the colours of a page or be drawn for paper. What bounds an operation is told by shape, never by colour alone.
 """
 
+from planner.charts.crossing import crossing_charts, crossing_picture
 from planner.charts.draw import library, png, svg, versions
 from planner.charts.look import DRAWN_FONT, PAGE, PAGE_FONT, PAPER, Look, Palette, Selection
 from planner.charts.roofline import roofline_chart
@@ -19,6 +20,8 @@ __all__ = [
     "Palette",
     "Selection",
     "Spec",
+    "crossing_charts",
+    "crossing_picture",
     "library",
     "png",
     "roofline_chart",

@@ -24,11 +24,11 @@ def roofline_chart(roofs: pd.DataFrame, points: pd.DataFrame, selection: Selecti
     Parameters
     ----------
     roofs : pandas.DataFrame
-        `roof, limit, end, arithmetic_intensity, attainable_rate`: both ends of the slope of the memory and of each peak, the lowest
-        peak first.
+        `roof, limit, end, arithmetic_intensity, attainable_rate`: both ends of the slope of the memory, of each peak, the lowest
+        first, and of the slope of each link, over bytes that go through it.
     points : pandas.DataFrame
         `batch, precision, operation, group, roof, arithmetic_intensity, attainable_rate, bound, share, time, label`: an operation
-        in each row; `roof` is empty for what stands under none.
+        in each row; `roof` is empty for the whole step, whose bytes are those of memory or, in a row of its own, of links.
     selection : Selection
         The batch and the precision that are shown at first.
     look : Look
@@ -54,16 +54,22 @@ def _roof_layers(x: alt.X, y: alt.Y, colour: alt.Color, palette: Palette) -> lis
     import altair as alt  # noqa: PLC0415
 
     base = named("roofs").encode(x=x, y=y)
-    slope, peaks = (base.transform_filter(f"datum.limit == '{limit}'") for limit in ("memory", "compute"))
+    slope, peaks, links = (
+        base.transform_filter(f"datum.limit == '{limit}'") for limit in ("memory", "compute", "network")
+    )
     ridges = peaks.transform_filter("datum.end == 'from'").mark_rule(strokeDash=[2, 4], opacity=0.8)
     # The slope's label lies along it, at whatever size the chart is drawn.
     decades = "(log({0}[1]) - log({0}[0]))"
     rise, run = (decades.format(f"domain('{axis}')") for axis in ("y", "x"))
     angle = alt.expr(f"-atan2(height / {rise}, width / {run}) * 180 / PI")
+    style: dict[str, Any] = {"angle": angle, "align": "left", "dx": 26, "fontSize": 12, "fontWeight": 600}
     bandwidth = slope.transform_filter("datum.end == 'from'").mark_text(
-        angle=angle, align="left", baseline="bottom", dx=26, dy=-5, fontSize=12, fontWeight=600, color=palette.ink
+        **style, baseline="bottom", dy=-5, color=palette.ink
     )
+    link = links.transform_filter("datum.end == 'from'").mark_text(**style, baseline="bottom", dy=-5, color=palette.ink)
     return [
+        links.mark_line(strokeWidth=1.5, color=palette.ink, strokeDash=[6, 4]).encode(detail="roof:N"),
+        link.encode(text="roof:N"),
         ridges.encode(y2=alt.value("height"), color=colour),
         slope.mark_line(strokeWidth=1.75, color=palette.ink),
         peaks.mark_line(strokeWidth=2.25).encode(color=colour, detail="roof:N").properties(name="roofs"),
@@ -95,19 +101,9 @@ def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, p
         "bound:N",
         title="bound by",
         scale=alt.Scale(domain=present, range=[SHAPES[bound] for bound in present]),
-        legend=alt.Legend(symbolSize=90),
+        legend=alt.Legend(symbolSize=90, columns=alt.expr("width < 340 ? 2 : 3")),
     )
-    tooltip = [
-        alt.Tooltip("operation:N"),
-        alt.Tooltip("group:N", title="layers"),
-        alt.Tooltip("batch:Q", format=","),
-        alt.Tooltip("precision:N"),
-        alt.Tooltip("bound:N", title="bound by"),
-        alt.Tooltip("arithmetic_intensity:Q", title=title(points, "arithmetic_intensity"), format=",.4~r"),
-        alt.Tooltip("attainable_rate:Q", title=title(points, "attainable_rate"), format=".3s"),
-        alt.Tooltip("time:N", title="at least"),
-        alt.Tooltip("share:Q", title="share of the step", format=".1%"),
-    ]
+    tooltip = _tooltip(points)
     shown = named("points").transform_filter("datum.batch == batch && datum.precision == precision").encode(x=x, y=y)
     operations = (
         shown.transform_filter("datum.roof != ''")
@@ -121,13 +117,30 @@ def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, p
         )
         .properties(name="operations")
     )
+    shape_of_step = alt.expr("indexof(datum.operation, 'link') < 0 ? 'diamond' : 'square'")
     whole = (
         shown.transform_filter("datum.roof == ''")
-        .mark_point(filled=False, shape="diamond", size=150, strokeWidth=2, stroke=palette.ink, opacity=1)
+        .mark_point(filled=False, shape=shape_of_step, size=150, strokeWidth=2, stroke=palette.ink, opacity=1)
         .encode(tooltip=tooltip)
         .properties(name="step")
     )
     return [*_point_labels(shown, palette), operations, whole]
+
+
+def _tooltip(points: pd.DataFrame) -> list[alt.Tooltip]:
+    import altair as alt  # noqa: PLC0415
+
+    return [
+        alt.Tooltip("operation:N"),
+        alt.Tooltip("group:N", title="layers"),
+        alt.Tooltip("batch:Q", format=","),
+        alt.Tooltip("precision:N"),
+        alt.Tooltip("bound:N", title="bound by"),
+        alt.Tooltip("arithmetic_intensity:Q", title=title(points, "arithmetic_intensity"), format=",.4~r"),
+        alt.Tooltip("attainable_rate:Q", title=title(points, "attainable_rate"), format=".3s"),
+        alt.Tooltip("time:N", title="at least"),
+        alt.Tooltip("share:Q", title="share of the step", format=".1%"),
+    ]
 
 
 def _point_labels(shown: alt.Chart, palette: Palette) -> list[alt.Chart]:

@@ -36,13 +36,27 @@ def finish(
     """Return layers as one specification, with their data, their parameters and their colours."""
     import altair as alt  # noqa: PLC0415
 
-    chart = alt.LayerChart(layer=layers, width=look.width, height=height)
-    spec: Spec = chart.to_dict()
-    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    return dressed(alt.LayerChart(layer=layers, width=look.width, height=height), tables, look, selection)
+
+
+def dressed(
+    chart: alt.LayerChart | alt.HConcatChart,
+    tables: Mapping[str, pd.DataFrame],
+    look: Look,
+    selection: Selection | None = None,
+) -> Spec:
+    """Return a chart as a specification, with its data, its colours, and its parameters where something can be selected."""
+    # Validation takes seconds and finds nothing that a test has not found.
+    spec: Spec = chart.to_dict(validate=False)
+    if selection is not None:
+        spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+        spec["params"] = [
+            {"name": "batch", "value": selection.batch},
+            {"name": "precision", "value": selection.precision},
+        ]
     spec["background"] = look.palette.surface
     if look.title:
         spec["title"] = {"text": look.title, "anchor": "start", "fontSize": 14}
-    spec["params"] = [{"name": "batch", "value": selection.batch}, {"name": "precision", "value": selection.precision}]
     spec["config"] = {"font": look.font, **_config(look.palette)}
     spec["datasets"] = {name: frame.to_dict(orient="records") for name, frame in tables.items()}
     return spec
@@ -80,6 +94,7 @@ def log_axis(
     frames: list[pd.DataFrame],
     margins: tuple[float, float],
     unit: str = "",
+    **axis: Any,
 ) -> Any:
     """Return a logarithmic axis over all values of a column, with a line at each power of ten; `unit` follows each number."""
     import altair as alt  # noqa: PLC0415
@@ -91,8 +106,17 @@ def log_axis(
         f"{name}:Q",
         title=title(named, name),
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(labelExpr=f"format(datum.value, '~s') + '{unit}'", values=powers),
+        axis=alt.Axis(labelExpr=f"format(datum.value, '~s') + '{unit}'", values=powers, **axis),
     )
+
+
+def powers_of_two(last: int) -> list[int]:
+    """Return where an axis of batches has labels.
+
+    >>> powers_of_two(100)
+    [1, 4, 16, 64]
+    """
+    return [4**n for n in range(20) if 4**n <= last]
 
 
 def halo(palette: Palette) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from planner.charts.look import Look, Palette, Selection
-from planner.charts.specification import Spec, finish, halo, log_axis, named, title
+from planner.charts.specification import Spec, finish, halo, log_axis, named, powers_of_two, title
 
 if TYPE_CHECKING:
     import altair as alt
@@ -39,9 +39,7 @@ def times_chart(times: pd.DataFrame, marks: pd.DataFrame, selection: Selection, 
         "batch:Q",
         title=title(times, "batch"),
         scale=alt.Scale(type="log", base=2, domain=batches, nice=False),
-        axis=alt.Axis(
-            format=",", values=[4**n for n in range(12) if 4**n <= batches[1]], labelOverlap="greedy", labelSeparation=8
-        ),
+        axis=alt.Axis(format=",", values=powers_of_two(batches[1]), labelOverlap="greedy", labelSeparation=8),
     )
     lowest = float(times["lower"].min()) / TOO_SHORT
     y = log_axis(alt.Y, times, "time_of_a_step", [times[times["time_of_a_step"] >= lowest]], (1.0, 3.0), unit="s")
@@ -60,7 +58,9 @@ def _time_layers(shown: alt.Chart, parts: list[str], x: alt.X, y: alt.Y, palette
         "part:N",
         title="time for",
         scale=alt.Scale(domain=parts, range=[DASHES[part] for part in parts]),
-        legend=alt.Legend(symbolType="stroke", symbolStrokeWidth=2, symbolSize=400),
+        legend=alt.Legend(
+            symbolType="stroke", symbolStrokeWidth=2, symbolSize=400, columns=alt.expr("width < 340 ? 2 : 3")
+        ),
     )
     band = shown.mark_area(color=palette.muted, opacity=0.22, clip=True).encode(
         x=x, y=alt.Y("lower:Q").scale(type="log"), y2="upper:Q"

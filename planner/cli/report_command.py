@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,9 +22,11 @@ from planner.cli.options import (
 from planner.cli.output import deliver, write_whole
 from planner.errors import InputError
 from planner.parallel import Layout
-from planner.report.study import Question, Study, study
 from planner.scenario import choose_precision, default_lengths, warnings
 from planner.workload import Phase, Step
+
+if TYPE_CHECKING:
+    from planner.report.study import Study
 
 SIDE_BY_SIDE = ("int8", "bf16", "fp32")
 """The precisions that every report compares."""
@@ -49,6 +51,8 @@ def command(**options: Any) -> None:
     MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. The report is one file that works
     offline. It compares int8, bf16 and fp32 with the precision asked for; --precision takes several, separated by commas.
     """
+    from planner.report.study import study  # noqa: PLC0415 - heavy
+
     path = _path(options)
     model = catalogue.load_model(options["model"], assume=options["assume"])
     hardware = catalogue.load_hardware(options["hardware_name"])
@@ -69,10 +73,10 @@ def command(**options: Any) -> None:
     compared = [choose_precision(model, name.strip(), kv=kv) for name in (*others, *SIDE_BY_SIDE)]
     layout = Layout(**{name: options[name] for name in LAYOUT_OPTIONS})
     engine = catalogue.load_engine(options["engine"])
-    found = study(Question(model=model, hardware=hardware, step=step, engine=engine, layout=layout), (asked, *compared))
+    found = study(model, hardware, step, (asked, *compared), engine=engine, layout=layout)
     notes = warnings(model, hardware, step, found.asked.memory)
     write_whole(path, _content(path, found, options, notes))
-    deliver(f"{path}\n", None, notes)
+    deliver(f"{path}\n", None, (*notes, *found.asked.point.notes))
 
 
 def _path(options: dict[str, Any]) -> Path:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from planner import catalogue
 from planner.cli.options import count_or_zero, engine_option, hardware_option, output_options, positive
-from planner.cli.output import Result, emit
+from planner.cli.output import Result, deliver, emit, write_whole
 from planner.cli.tables import new_table
+from planner.errors import InputError
 from planner.precision import KV_FORMATS
 from planner.report import words
 from planner.scenario import choose_precision, default_lengths, model_warnings
@@ -19,10 +21,16 @@ from planner.workload import Phase
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from planner.solve import ChipsAnswer, PrecisionAnswer, Solution
+    from planner.solve import Ask, Solution
 
 DEFAULT_PRECISIONS = "int8,bf16,fp32"
 EXIT_INFEASIBLE = 3
+
+PICTURES = (".svg", ".png")
+"""Files with these suffixes get the picture."""
+
+WIDE, COLUMN = 760, 400
+"""Width of a picture of one precision, and of a column for each of several [pixels]."""
 
 
 @click.command("solve")
@@ -49,10 +57,9 @@ def command(**options: Any) -> None:
     """Find the smallest batch and the fewest chips that are compute-bound.
 
     MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. "Never" is an answer, with its reason;
-    so is "any batch". Exits with 3 when the model does not fit on the chips allowed.
+    so is "any batch". An --output that ends in .svg or .png gets a picture: intensity and share of peak over the batch. Exits with 3 when the model does not fit on the chips allowed.
     """
     from planner.solve import DEFAULT_MAX_CHIPS, Ask, parse_target, solve  # noqa: PLC0415 - scipy is not needed for --help
-    from planner.solve.record import solution_record  # noqa: PLC0415
 
     model = catalogue.load_model(options["model"])
     phase = Phase(options["phase"])
@@ -73,13 +80,44 @@ def command(**options: Any) -> None:
         max_chips=options["max_chips"] or DEFAULT_MAX_CHIPS,
     )
     solution = solve(ask, policies)
-    record = solution_record(solution)
-    result = Result(
-        record=record, rows=_rows(record), tables=lambda: _tables(solution), notes=tuple(model_warnings(model))
-    )
-    emit(result, options["output_format"], options["output"])
+    picture = _picture_path(options["output"])
+    if picture is None:
+        _print(solution, options)
+    else:
+        write_whole(picture, _picture(ask, solution, as_png=picture.suffix.lower() == ".png"))
+        deliver(f"{picture}\n", None, model_warnings(model))
     if not solution.is_feasible:
         click.get_current_context().exit(EXIT_INFEASIBLE)
+
+
+def _print(solution: Solution, options: dict[str, Any]) -> None:
+    from planner.solve.record import solution_record  # noqa: PLC0415
+
+    record = solution_record(solution)
+    notes = tuple(model_warnings(solution.model))
+    result = Result(record=record, rows=_rows(record), tables=lambda: _tables(solution), notes=notes)
+    emit(result, options["output_format"], options["output"])
+
+
+def _picture_path(output: str | None) -> Path | None:
+    """Return the file for the picture, where one is asked for."""
+    path = Path(output) if output else None
+    return path if path and path.suffix.lower() in PICTURES else None
+
+
+def _picture(ask: Ask, solution: Solution, *, as_png: bool) -> str | bytes:
+    """Return intensity and share of peak over the batch, a column for each precision, as SVG text or as a PNG file."""
+    from planner import charts  # noqa: PLC0415 - heavy
+    from planner.report import crossing  # noqa: PLC0415
+
+    rated = [answer for answer in solution.answers if answer.step.saturated_intensity is not None]
+    if not rated:
+        raise InputError(f"{ask.hardware.name}: peak: has no rate for any of the precisions, nothing can be drawn")
+    found = crossing.tables([ask.question(answer.precision) for answer in rated], rated)
+    title = f"{_heading(solution)}, one chip"
+    look = charts.Look(title=title, width=WIDE if len(rated) == 1 else COLUMN)
+    spec = charts.crossing_picture(found.named, look)
+    return charts.png(spec) if as_png else charts.svg(spec)
 
 
 def _rows(record: dict[str, Any]) -> list[dict[str, Any]]:
@@ -104,60 +142,36 @@ def _rows(record: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _tables(solution: Solution) -> Iterable[RenderableType]:
-    from rich.text import Text  # noqa: PLC0415 - only for people
-
+def _heading(solution: Solution) -> str:
     what = f"{solution.context:,} tokens of context" + (
         f", {solution.new_tokens:,} new tokens" if solution.phase is Phase.PREFILL else ""
     )
-    yield Text(f"{solution.model.name} on {solution.hardware.name}, {solution.phase}, {what}, {solution.target.text}")
+    return f"{solution.model.name} on {solution.hardware.name}, {solution.phase}, {what}"
+
+
+def _tables(solution: Solution) -> Iterable[RenderableType]:
+    from rich.text import Text  # noqa: PLC0415 - only for people
+
+    from planner.report import solved  # noqa: PLC0415 - scipy is not needed for --help
+
+    yield Text(f"{_heading(solution)}, {solution.target.text}")
     names = [answer.precision.name for answer in solution.answers]
+    known = [solved.is_known(answer.step) for answer in solution.answers]
     table = new_table("critical batch", *names, right=tuple(names), first_width=20)
     table.add_row("ridge, FLOP/byte", *(words.number(answer.critical_intensity) for answer in solution.answers))
     for ops in zip(*(answer.ops for answer in solution.answers), strict=True):
         if any(op.critical_batch is not None for op in ops) or ops[0].name == "attention":
-            table.add_row(f"  {ops[0].name}", *(_batch(op.critical_batch) for op in ops))
-    table.add_row("whole step", *(_batch(answer.step.critical_batch) for answer in solution.answers), style="bold")
-    table.add_row("  up to context", *(_context(answer) for answer in solution.answers))
+            pairs = zip(ops, known, strict=True)
+            table.add_row(f"  {ops[0].name}", *(solved.batch(op.critical_batch, is_known=is_) for op, is_ in pairs))
+    steps = [answer.step for answer in solution.answers]
+    whole = (solved.batch(step.critical_batch, is_known=is_) for step, is_ in zip(steps, known, strict=True))
+    table.add_row("whole step", *whole, style="bold")
+    table.add_row("  up to context", *map(solved.context, steps))
     table.add_row("chips to fit", *(words.number_or_dash(a.chips.minimum_to_fit) for a in solution.answers))
     table.add_row("chips for target", *(words.number_or_dash(a.chips.minimum_compute_bound) for a in solution.answers))
-    table.add_row("  laid out as", *(_layout(a.chips) for a in solution.answers))
+    table.add_row("  laid out as", *(solved.layout(a.chips) for a in solution.answers))
     table.add_row("  batch there", *(words.number_or_dash(a.chips.batch) for a in solution.answers))
+    table.add_row("  limited by", *(solved.limited_by(a.chips) for a in solution.answers))
     yield table
-    for line in _reasons(solution.answers):
+    for line in (*solved.reasons(solution.answers), *solved.helps(solution.answers)):
         yield Text(line)
-
-
-def _batch(batch: int | None) -> str:
-    return "never" if batch is None else "any" if batch == 1 else f"{batch:,}"
-
-
-def _context(answer: PrecisionAnswer) -> str:
-    longest = answer.step.max_context_compute_bound
-    if longest is not None:
-        return f"{longest:,}"
-    return "any" if answer.step.context_reason.startswith("compute-bound") else "none"
-
-
-def _layout(chips: ChipsAnswer) -> str:
-    if chips.layout is None or chips.minimum_compute_bound is None:
-        return words.NOTHING
-    layout = chips.layout
-    degrees = {"tp": layout.tp, "pp": layout.pp, "ep": layout.ep, "dp": layout.attention_dp, "cp": layout.cp}
-    return " ".join(f"{name}{degree}" for name, degree in degrees.items() if degree > 1) or "one chip"
-
-
-def _reasons(answers: Sequence[PrecisionAnswer]) -> Iterable[str]:
-    for answer in answers:
-        name = answer.precision.name
-        attention = next((op.reason for op in answer.ops if op.name == "attention" and op.critical_batch is None), "")
-        if attention:
-            yield f"{name}: {attention}"
-        if answer.step.critical_batch is None:
-            yield f"{name}: {answer.step.reason}"
-        if answer.chips.reason and answer.chips.reason != answer.step.reason:
-            yield f"{name}, chips: {answer.chips.reason}"
-        if answer.levers and answer.step.critical_batch != 1:
-            best = answer.levers[0]
-            then = "never yet" if best.critical_batch is None else f"from a batch of {best.critical_batch:,}"
-            yield f"{name}, what would help most: {best.name}, {then} ({best.share:.2f} of compute over memory or network)"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.op import Kind
-from planner.parallel import DEGREES, Layout
-from planner.report import words
-from planner.report.study import LAST_OF_ALL, Choice, Study, Threshold
-from planner.roofline import BOUNDS, Rating
+from planner.report import solved, words
+from planner.report.study import MOST_CHIPS, Choice, Study
+from planner.report.tables import laid_out
+from planner.roofline import BOUNDS
 from planner.workload import Phase
 
 
@@ -35,10 +34,18 @@ def answer(study: Study) -> Answer:
     """Return the answer for the precision asked for, with a look at the others."""
     choice = study.asked
     if choice.point.lower_s is None:
-        return Answer(
-            f"No time can be given for {asked(study)}: {choice.missing}.", tuple(filter(None, (_others(study),)))
-        )
-    points = (_bounds(choice), _operations(choice), _threshold(study), _others(study), _room(study))
+        reasons = dict.fromkeys(r.missing for r in choice.point.ops if not r.is_rated)
+        lead = f"No time can be given for {asked(study)}: {'; '.join(reasons) or 'the memory bandwidth is not known'}."
+        return Answer(lead, tuple(filter(None, (_room(study), _chips(study), _others(study)))))
+    points = (
+        _layout(study),
+        _bounds(choice),
+        _operations(choice),
+        _threshold(study),
+        _others(study),
+        _room(study),
+        _chips(study),
+    )
     return Answer(_lead(study), tuple(point for point in points if point))
 
 
@@ -47,22 +54,9 @@ def asked(study: Study) -> str:
     step = study.step
     sequences = words.counted(int(step.batch), "sequence")
     if step.phase is Phase.DECODE:
-        return (
-            f"a decode step of {sequences} with {step.context:,} tokens of context in {study.asked.name}{_chips(study)}"
-        )
+        return f"a decode step of {sequences} with {step.context:,} tokens of context in {study.asked.name}"
     context = f" after {step.context:,} tokens of context" if step.context else ""
-    tokens = words.counted(int(step.new_tokens), "token")
-    return f"a prefill of {tokens} in {sequences}{context} in {study.asked.name}{_chips(study)}"
-
-
-def _chips(study: Study) -> str:
-    """Return over how many chips, as the end of a phrase; nothing for one."""
-    return "" if study.layout.is_single else f" on {study.layout.chips} chips ({degrees(study.layout)})"
-
-
-def degrees(layout: Layout) -> str:
-    """Return the ways in which a replica is split, in words."""
-    return ", ".join(f"{name} {getattr(layout, name)}" for name in DEGREES if getattr(layout, name) > 1) or "one chip"
+    return f"a prefill of {words.counted(int(step.new_tokens), 'token')} in {sequences}{context} in {study.asked.name}"
 
 
 def _lead(study: Study) -> str:
@@ -112,88 +106,81 @@ def _operations(choice: Choice) -> str:
         if found
     ]
     sentence = f"Of the operations that compute, {'; '.join(parts)}."
-    others = [r for r in choice.point.ops if not np.any(np.greater(r.flops, 0))]
-    sent = [r for r in others if r.op.kind is Kind.COLLECTIVE]
-    moved = [r for r in others if r.op.kind is not Kind.COLLECTIVE]
-    sentence += f" Norms, activation functions and look-ups only move data, for {_share(moved, choice)} of the time."
-    return sentence + (f" Exchanges between chips take {_share(sent, choice)}." if sent else "")
+    rest = [r for r in choice.point.ops if r not in computing and r.op.kind is not Kind.COLLECTIVE]
+    share = words.percent(sum(float(r.lower_s or 0.0) for r in rest), choice.point.lower_s)
+    sentence += f" Norms, activation functions and look-ups only move data, for {share} of the time"
+    sent = [r for r in choice.point.ops if r.cost is not None]
+    if not sent:
+        return f"{sentence}."
+    waits = words.percent(sum(float(r.lower_s or 0.0) for r in sent), choice.point.lower_s)
+    return f"{sentence}; collectives between chips take {waits}."
 
 
-def _share(ratings: Sequence[Rating], choice: Choice) -> str:
-    return words.percent(sum(float(r.lower_s or 0.0) for r in ratings), choice.point.lower_s)
+def _layout(study: Study) -> str:
+    """Return how the step is laid out over chips; empty for one chip."""
+    return "" if study.layout.is_single else f"Figures are for {laid_out(study)}; tokens/s are of the whole replica."
 
 
 def _threshold(study: Study) -> str:
     choice = study.asked
-    if choice.threshold.is_never:
-        return f"As a whole the step is compute-bound at no batch, however large: {_why_never(choice)}."
-    return f"As a whole the step is compute-bound {_from(choice.threshold)}{_reach(study)}."
+    if choice.critical_batch is None:
+        return f"As a whole the step is compute-bound at no batch, however large: {choice.solved.step.reason}."
+    return f"As a whole the step is compute-bound {_from(choice)}{_reach(choice)}."
 
 
-def _from(threshold: Threshold) -> str:
+def _from(choice: Choice) -> str:
     """Return from which batch on, as the end of a sentence."""
-    if threshold.is_never:
+    if not choice.is_known:
+        return "unknown, for want of a rate"
+    batch = choice.critical_batch
+    if batch is None:
         return "never"
-    if threshold.batch == 1:
-        return "at any batch"
-    return f"from a batch of {threshold.batch:,} on" if threshold.batch else f"only beyond a batch of {LAST_OF_ALL:,}"
+    return "at any batch" if batch == 1 else f"from a batch of {batch:,} on"
 
 
-def _reach(study: Study) -> str:
+def _reach(choice: Choice) -> str:
     """Return whether the memory holds a batch that is compute-bound."""
-    batch, most = study.asked.threshold.batch, study.asked.memory.max_batch
-    return (
-        f", more than the {most:,} that fit" if batch is not None and most is not None and batch > max(most, 1) else ""
-    )
-
-
-def _why_never(choice: Choice) -> str:
-    """Name the operation that keeps the step from becoming compute-bound: the one whose excess of memory time is the largest."""
-    worst = max(choice.limit.ops, key=lambda r: float(r.lower_s or 0.0) - float(r.compute_s or 0.0))
-    if float(worst.network_s or 0.0) >= float(worst.memory_s or 0.0):
-        return f"{worst.op.name} waits for the links between chips"
-    if not float(worst.flops):
-        return f"{worst.op.name} moves more data than the rest computes"
-    own = " reads a cache of its own for every sequence and" if worst.op.kind is Kind.ATTENTION else ""
-    return (
-        f"{worst.op.name}{own} stays at {words.number(worst.intensity)} FLOP/B, "
-        f"below the {words.number(worst.critical_intensity)} at which {_arithmetic(worst)} arithmetic is the limit"
-    )
-
-
-def _arithmetic(rating: Rating) -> str:
-    return rating.rate.used
-
-
-def from_batch(threshold: Threshold) -> str:
-    """Return from which batch on something is compute-bound, in a word."""
-    if not threshold.is_known:
-        return words.NOTHING
-    if threshold.batch is not None:
-        return f"{threshold.batch:,}"
-    return "never" if threshold.is_never else f"> {LAST_OF_ALL:,}"
+    most, critical = choice.memory.max_batch, choice.critical_batch
+    if most is None or critical is None or critical <= max(1, most):
+        return ""
+    return ", more than fit into memory" if most else ", but not even one sequence fits into memory"
 
 
 def _others(study: Study) -> str:
-    found = [
-        f"{choice.name} {_from(choice.threshold) if choice.threshold.is_known else 'unknown, for want of a rate'}"
-        for choice in study.choices[1:]
-    ]
+    found = [f"{choice.name} {_from(choice)}" for choice in study.choices[1:]]
     return f"In other precisions the whole step is compute-bound: {'; '.join(found)}." if found else ""
 
 
-def _room(study: Study) -> str:
-    plan, chip = study.asked.memory, study.hardware.name
-    weights = words.scaled(study.asked.weight_bytes, "B")
-    if plan.capacity_bytes is None:
-        return f"{chip} has no fixed memory size: what fits cannot be said. The weights take {weights}."
-    taken = f"{words.scaled(plan.total_bytes, 'B')} of {words.scaled(plan.capacity_bytes, 'B')}"
-    if not plan.max_batch:
-        return f"The weights alone take {weights}, and not even one sequence of this length fits."
-    most = (
-        f"a batch of {plan.max_batch:,} would be the largest"
-        if plan.fits
-        else f"at most a batch of {plan.max_batch:,} fits"
+def _chips(study: Study) -> str:
+    """Return the fewest chips that hold the model and that are compute-bound in the precision asked for."""
+    chips, name = study.asked.solved.chips, study.asked.name
+    if chips.minimum_to_fit is None:
+        return f"In {name} the model fits on no layout of up to {MOST_CHIPS} chips."
+    holds = f"In {name} the model fits on {words.counted(chips.minimum_to_fit, 'chip')}"
+    if not study.asked.is_known:
+        return f"{holds}."
+    if chips.minimum_compute_bound is None:
+        return f"{holds}; no layout of up to {MOST_CHIPS} chips is compute-bound at a batch that fits."
+    return (
+        f"{holds}; the fewest that are compute-bound at a batch that fits are {chips.minimum_compute_bound} ({solved.layout(chips)})"
+        f", from {chips.batch:,} sequences on."
     )
-    where = "The chip" if study.layout.is_single else "The fullest chip"
-    return f"{where} holds {taken} under the memory rules of {plan.engine}; at this length {most}."
+
+
+def _room(study: Study) -> str:
+    plan, tokens = study.asked.memory, study.asked.question.tokens
+    one = "the chip" if study.layout.is_single else "the fullest chip"
+    held = (
+        f"{words.scaled(plan.weights_bytes, 'B')} of weights and {words.scaled(plan.kv_bytes, 'B')} of KV cache make "
+        f"{words.scaled(plan.total_bytes, 'B')} on {one}, with activations, buffers and what {study.engine.name} keeps free"
+    )
+    if plan.capacity_bytes is None:
+        return f"{study.hardware.name} has no fixed memory size: what fits cannot be said. {held[0].upper()}{held[1:]}."
+    verdict = f"{held}, of {words.scaled(plan.capacity_bytes, 'B')}"
+    if plan.fits:
+        return (
+            f"It fits: {verdict}. At most {words.counted(plan.max_batch or 0, 'sequence')} of {tokens:,} tokens fit, or "
+            f"sequences of {plan.max_context or 0:,} tokens at this batch."
+        )
+    wanted = f" What would fit: {', or '.join(plan.advice)}." if plan.advice else ""
+    return f"It does not fit: {verdict}.{wanted}"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.collectives import reach
+from planner.op import Group
 from planner.report import words
 from planner.report.study import Choice, Study
 from planner.roofline import BOUNDS, Rating, attainable
@@ -30,10 +32,14 @@ NEAR = {"memory": 0.16, "network": 0.16, "compute": 0.4}
 STEP = "whole step"
 """The name of the point that stands for all operations together."""
 
+LINKED = "whole step, bytes through links"
+"""The same over the bytes that go to other chips: where the roof of a link limits it."""
+
 Row = dict[str, Any]
 
 
-def _frame(rows: Iterable[Row], columns: tuple[str, ...]) -> pd.DataFrame:
+def tidy(rows: Iterable[Row], columns: tuple[str, ...]) -> pd.DataFrame:
+    """Return rows as a table with the units of its columns."""
     import pandas as pd  # noqa: PLC0415 - only where tables leave the package
 
     frame = pd.DataFrame(list(rows), columns=list(columns))
@@ -76,26 +82,40 @@ def roofs(study: Study, points: pd.DataFrame) -> pd.DataFrame:
     peaks = sorted({(rate.flops_per_s, labels[rate.used]) for rate in rated if rate.flops_per_s})
     columns = ("roof", "limit", "end", "arithmetic_intensity", "attainable_rate")
     if not bandwidth or not peaks:
-        return _frame([], columns)
+        return tidy([], columns)
     highest = peaks[-1][0] / bandwidth
     left = min(*points["arithmetic_intensity"], peaks[0][0] / bandwidth) / 2
     right = max(
         10 * highest, 8 * max(points["arithmetic_intensity"])
     )  # the names of the roofs stand right of the points
-    ends = [(words.scaled(bandwidth, "B/s"), "memory", (left, highest))]
-    ends += [(label, "compute", (peak / bandwidth, right)) for peak, label in peaks]
+    top = peaks[-1][0]
+    lines = [(words.scaled(bandwidth, "B/s"), "memory", (left, highest), top, bandwidth)]
+    lines += [(label, "compute", (peak / bandwidth, right), peak, bandwidth) for peak, label in peaks]
+    lines += [
+        (f"{words.scaled(link, 'B/s')} {name}", "network", (left * bandwidth / link, min(top / link, right)), top, link)
+        for name, link in _links(study)
+    ]
     rows = [
         {
             "roof": label,
             "limit": limit,
             "end": end,
             "arithmetic_intensity": rounded(intensity),
-            "attainable_rate": rounded(float(attainable(intensity, peak, bandwidth))),
+            "attainable_rate": rounded(float(attainable(intensity, peak, slope))),
         }
-        for (label, limit, pair), peak in zip(ends, (peaks[-1][0], *(peak for peak, _ in peaks)), strict=True)
+        for label, limit, pair, peak, slope in lines
         for end, intensity in zip(("from", "to"), pair, strict=True)
     ]
-    return _frame(rows, columns)
+    return tidy(rows, columns)
+
+
+def _links(study: Study) -> list[tuple[str, float]]:
+    """Return the links that chips of the layout send over, with the bandwidth of a chip on each [B/s]."""
+    if not study.has_network:
+        return []
+    reached = reach(study.hardware, Group(study.layout.chips))
+    fabrics = {"link": reached.inner, "link between domains": reached.outer}
+    return [(name, fabric.port_bytes_per_s) for name, fabric in fabrics.items() if fabric and fabric.port_bytes_per_s]
 
 
 # ---- points ----------------------------------------------------------------------------------------------------------
@@ -116,19 +136,19 @@ POINT_COLUMNS = (
 
 
 def points(study: Study) -> pd.DataFrame:
-    """Return a point for each operation that computes, and one for the whole step, at every batch in every precision."""
+    """Return a point for each operation that computes, and for the whole step by memory and by links, at every batch and precision."""
     labels = roof_labels(study)
     rows: list[Row] = []
     for choice in study.choices:
         for index, batch in enumerate(study.batches):
-            placed = [*_ops_at(choice, labels, index), *_step_at(choice, index)]
+            placed = [*_ops_at(choice, labels, index), *_step_at(choice, index, study)]
             placed.sort(key=lambda row: -row["share"])
             _label(placed)
             rows += [{"batch": batch, "precision": choice.name, **row} for row in placed]
-    return _frame(rows, POINT_COLUMNS)
+    return tidy(rows, POINT_COLUMNS)
 
 
-def _item(value: Numeric, index: int) -> float:
+def item(value: Numeric, index: int) -> float:
     """Return one value of an array, or the number that stands for all of them."""
     flat = np.ravel(value)
     return float(flat[index if flat.size > 1 else 0])
@@ -139,7 +159,7 @@ def _ops_at(choice: Choice, labels: dict[str, str], index: int) -> Iterator[Row]
     for rating in choice.sweep.ops:
         if rating.lower_s is None or rating.rate.used not in labels:
             continue
-        flops, lower_s, intensity = (_item(v, index) for v in (rating.flops, rating.lower_s, rating.intensity))
+        flops, lower_s, intensity = (item(v, index) for v in (rating.flops, rating.lower_s, rating.intensity))
         if flops > 0 and lower_s > 0:
             yield {
                 "operation": rating.op.name,
@@ -148,7 +168,7 @@ def _ops_at(choice: Choice, labels: dict[str, str], index: int) -> Iterator[Row]
                 "arithmetic_intensity": rounded(intensity),
                 "attainable_rate": rounded(flops / lower_s),
                 "bound": _bound(rating, index),
-                "share": rounded(lower_s / _item(whole, index), 3) if whole is not None else 0.0,
+                "share": rounded(lower_s / item(whole, index), 3) if whole is not None else 0.0,
                 "time": words.duration(lower_s),
             }
 
@@ -157,21 +177,26 @@ def _bound(rating: Rating, index: int) -> str:
     return str(np.ravel(rating.bound)[index if np.size(rating.bound) > 1 else 0])
 
 
-def _step_at(choice: Choice, index: int) -> Iterator[Row]:
+def _step_at(choice: Choice, index: int, study: Study) -> Iterator[Row]:
+    """Yield the whole step over the bytes of memory, and over those that go through links where there are any."""
     sweep = choice.sweep
     if sweep.lower_s is None or sweep.bound is None:
         return
-    flops, size, lower_s = (_item(v, index) for v in (sweep.flops(), sweep.memory_bytes, sweep.lower_s))
-    yield {
-        "operation": STEP,
-        "group": "all layers",
-        "roof": "",
-        "arithmetic_intensity": rounded(flops / size),
-        "attainable_rate": rounded(flops / lower_s),
-        "bound": str(np.ravel(sweep.bound)[index if np.size(sweep.bound) > 1 else 0]),
-        "share": 1.0,
-        "time": words.duration(lower_s),
-    }
+    flops, lower_s = (item(v, index) for v in (sweep.flops(), sweep.lower_s))
+    sizes = {STEP: item(sweep.memory_bytes, index)}
+    if _links(study):
+        sizes[LINKED] = item(sweep.network_bytes, index)
+    for name, size in sizes.items():
+        yield {
+            "operation": name,
+            "group": "all layers",
+            "roof": "",
+            "arithmetic_intensity": rounded(flops / size),
+            "attainable_rate": rounded(flops / lower_s),
+            "bound": str(np.ravel(sweep.bound)[index if np.size(sweep.bound) > 1 else 0]),
+            "share": 1.0,
+            "time": words.duration(lower_s),
+        }
 
 
 def _label(rows: list[Row]) -> None:
@@ -180,7 +205,7 @@ def _label(rows: list[Row]) -> None:
     for row in rows:
         row["label"] = ""
         for head, names in heads:
-            if row["operation"] != STEP and head["operation"] != STEP and _is_near(row, head):
+            if row["roof"] and head["roof"] and _is_near(row, head):
                 names.append(row["operation"])
                 break
         else:
@@ -215,24 +240,24 @@ def times(study: Study) -> pd.DataFrame:
             common = {
                 "batch": batch,
                 "precision": choice.name,
-                "lower": rounded(_item(sweep.lower_s, index)),
-                "upper": rounded(_item(sweep.upper_s, index)),
+                "lower": rounded(item(sweep.lower_s, index)),
+                "upper": rounded(item(sweep.upper_s, index)),
             }
-            rows += [{**common, "part": name, "time_of_a_step": rounded(_item(v, index))} for name, v in shown.items()]
-    return _frame(rows, ("batch", "precision", "part", "time_of_a_step", "lower", "upper"))
+            rows += [{**common, "part": name, "time_of_a_step": rounded(item(v, index))} for name, v in shown.items()]
+    return tidy(rows, ("batch", "precision", "part", "time_of_a_step", "lower", "upper"))
 
 
 def marks(study: Study) -> pd.DataFrame:
     """Return the batches at which something changes: compute-bound from here on, memory full."""
     rows: list[Row] = []
     for choice in study.choices:
-        if choice.threshold.batch is not None and choice.threshold.batch > 1:
-            text = f"compute-bound from {choice.threshold.batch:,}"
-            rows.append({"precision": choice.name, "batch": choice.threshold.batch, "event": "threshold", "text": text})
-        if choice.memory.max_batch:
-            text = f"memory full at {choice.memory.max_batch:,}"
-            rows.append({"precision": choice.name, "batch": choice.memory.max_batch, "event": "full", "text": text})
+        critical, most = choice.critical_batch, choice.memory.max_batch
+        if critical is not None and critical > 1:
+            text = f"compute-bound from {critical:,}"
+            rows.append({"precision": choice.name, "batch": critical, "event": "threshold", "text": text})
+        if most:
+            rows.append({"precision": choice.name, "batch": most, "event": "full", "text": f"memory full at {most:,}"})
     last = study.batches[-1]
     # A label stands on the side where there is room for it.
     shown = [{**row, "side": "right" if row["batch"] ** 2 < last else "left"} for row in rows if row["batch"] <= last]
-    return _frame(shown, ("precision", "batch", "event", "side", "text"))
+    return tidy(shown, ("precision", "batch", "event", "side", "text"))

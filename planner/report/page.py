@@ -24,9 +24,9 @@ import planner.roofline
 import planner.step
 from planner import catalogue, charts
 from planner.errors import InputError
-from planner.report import frames, tables
+from planner.report import crossing, frames, tables
 from planner.report.answer import answer
-from planner.report.study import Study, digest
+from planner.report.study import MOST_CHIPS, Study, digest
 
 if TYPE_CHECKING:
     import jinja2
@@ -76,13 +76,21 @@ def render(study: Study, origin: Origin) -> str:
     scripts = {"library": charts.library() if found else "", "own": _text("report.js")}
     readouts = tables.readouts(study)
     content = {
-        "digest": digest(study.question),
+        "digest": digest(study.asked.question),
         "answer": answer(study),
         "selection": _selection(study),
         "precisions": tables.precisions(study),
         "side_by_side": tables.side_by_side(study),
         "details": tables.details(study),
+        "critical": tables.critical(study),
+        "chips": tables.chips(study),
+        "most_chips": MOST_CHIPS,
+        "levers": tables.levers(study),
+        "reasons": tables.reasons(study),
         "memory": tables.memory(study),
+        "advice": tables.advice(study),
+        "laid_out": tables.laid_out(study),
+        "layout_points": tables.layout_points(study),
         "figures": tables.figures(study),
         "settings": tables.settings(study),
         "explained": _explained(EXPLAINED if study.layout.is_single else EXPLAINED + EXPLAINED_OF_SEVERAL),
@@ -113,7 +121,7 @@ def image(study: Study, *, as_png: bool) -> str | bytes:
     title = f"{study.model.name} on {study.hardware.name}: {study.step.phase}, batch {study.step.batch:,}, {study.asked.name}"
     found = _charts(study, charts.Look(title=title))
     if not found:
-        raise InputError(f"{study.hardware.name}: no roofline can be drawn: {study.asked.missing}")
+        raise InputError(f"{study.hardware.name}: no roofline can be drawn: {tables.why_unknown(study.asked)}")
     return charts.png(found["roofline"]) if as_png else charts.svg(found["roofline"])
 
 
@@ -143,9 +151,12 @@ def _charts(study: Study, look: charts.Look) -> dict[str, charts.Spec]:
     if points.empty or times.empty:
         return {}
     selection = _selection(study)
+    rated = [choice for choice in study.choices if choice.is_known]
+    found = crossing.tables([choice.question for choice in rated], [choice.solved for choice in rated])
     return {
         "roofline": charts.roofline_chart(frames.roofs(study, points), points, selection, look),
         "times": charts.times_chart(times, frames.marks(study), selection, look),
+        **charts.crossing_charts(found.named, selection, look),
     }
 
 

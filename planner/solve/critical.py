@@ -104,7 +104,7 @@ def _op_answer(question: Question, index: int, root: float, far: Rating) -> OpAn
     op = far.op
     if math.isnan(root):
         return OpAnswer(name=op.name, group=op.group, critical_batch=None, critical_tokens=None, reason=_op_reason(far))
-    batch = smallest_batch(lambda b: _op_excess(question.at(b).ops[index], 0, 1), question.quantum)
+    batch = smallest_batch(lambda b: _op_excess(question.at(b).ops[index], 0, 1), question.quantum, near=root)
     tokens = root * question.new_tokens
     reason = ANY_BATCH if batch == 1 else ""
     return OpAnswer(name=op.name, group=op.group, critical_batch=batch, critical_tokens=tokens, reason=reason)

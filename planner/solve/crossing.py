@@ -23,7 +23,9 @@ LARGEST_BATCH = float(2**50)
 RELATIVE_TOLERANCE = 1e-14
 
 
-def smallest_batch(excess: Callable[[float], float], quantum: int = 1, largest: float = LARGEST_BATCH) -> int | None:
+def smallest_batch(
+    excess: Callable[[float], float], quantum: int = 1, largest: float = LARGEST_BATCH, near: float | None = None
+) -> int | None:
     """Return the smallest whole batch at which `excess` is not negative, or None where there is none up to `largest`.
 
     Parameters
@@ -34,6 +36,8 @@ def smallest_batch(excess: Callable[[float], float], quantum: int = 1, largest: 
         Sequences that are dealt out together: chips work on ``ceil(batch / quantum)`` of them.
     largest : float
         Batches above this are not looked at.
+    near : float, optional
+        Where the root is thought to be; a wrong guess costs time only.
 
     Notes
     -----
@@ -47,34 +51,46 @@ def smallest_batch(excess: Callable[[float], float], quantum: int = 1, largest: 
     step whose last batch is the first that is enough.
     """
     if quantum == 1:
-        return _smallest_whole(excess, 1, largest)
+        return _smallest_whole(excess, 1, largest, near)
     for batch in range(1, quantum + 1):
         if excess(float(batch)) >= 0:
             return batch
     found = []
-    first = _smallest_whole(lambda step: excess((step - 1) * quantum + 1), 2, largest / quantum)
+    step = None if near is None else near / quantum
+    first = _smallest_whole(lambda n: excess((n - 1) * quantum + 1), 2, largest / quantum, step)
     if first is not None:
         found.append((first - 1) * quantum + 1)
-    last = _smallest_whole(lambda step: excess(step * quantum), 2, largest / quantum)
+    last = _smallest_whole(lambda n: excess(n * quantum), 2, largest / quantum, step)
     if last is not None:
         inside = range((last - 1) * quantum + 1, last * quantum + 1)
         found.append(next(batch for batch in inside if excess(float(batch)) >= 0))
     return min(found, default=None)
 
 
-def _smallest_whole(excess: Callable[[float], float], least: int, largest: float) -> int | None:
+def _smallest_whole(
+    excess: Callable[[float], float], least: int, largest: float, near: float | None = None
+) -> int | None:
     """Return the smallest whole number from `least` on at which a function that crosses zero upwards once is not negative."""
     if excess(float(least)) >= 0:
         return least
-    if largest <= least or excess(largest) < 0:
+    if largest <= least or not excess(largest) >= 0:  # nan, where a rate is not known, is not enough either
         return None
-    root = brentq(excess, float(least), largest, xtol=1e-9, rtol=RELATIVE_TOLERANCE)
+    # In logarithms, as the range spans fifteen powers of ten.
+    bracket = _bracket(excess, least, largest, near)
+    root = math.exp(brentq(lambda t: excess(math.exp(t)), *bracket, xtol=RELATIVE_TOLERANCE, rtol=RELATIVE_TOLERANCE))
     guess = max(least, math.ceil(root))
     while guess > least and excess(float(guess - 1)) >= 0:
         guess -= 1
     while excess(float(guess)) < 0:
         guess += 1
     return guess
+
+
+def _bracket(excess: Callable[[float], float], least: int, largest: float, near: float | None) -> tuple[float, float]:
+    """Return logarithms between which the crossing is: an octave each way of where it is thought to be, if it is there."""
+    if near is not None and 2 * least < near < largest / 2 and excess(near / 2) < 0 <= excess(near * 2):
+        return math.log(near / 2), math.log(near * 2)
+    return math.log(least), math.log(largest)
 
 
 def decisive_batches(most: int, quantum: int = 1) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from planner.engine import Engine
 from planner.hardware import Hardware
@@ -31,6 +32,10 @@ class Question:
         Whose memory rules say what fits.
     layout : Layout
         Over how many chips, and how.
+    stage_index : int, optional
+        The pipeline stage that is looked at; the slowest of each batch where not given.
+    mask, logits, mla
+        See `planner.workload.Step`.
     """
 
     model: Model
@@ -41,6 +46,10 @@ class Question:
     new_tokens: int
     engine: Engine
     layout: Layout = SINGLE_CHIP
+    stage_index: int | None = None
+    mask: Literal["causal", "full"] = "causal"
+    logits: Literal["last", "all"] = "last"
+    mla: Literal["auto", "absorbed", "expanded"] = "auto"
 
     def at(self, batch: Numeric, context: Numeric | None = None) -> StepRating:
         """Return the step with a batch, or with an array of them."""
@@ -49,8 +58,11 @@ class Question:
             batch=batch,
             new_tokens=self.new_tokens,
             context=self.context if context is None else context,
+            mask=self.mask,
+            logits=self.logits,
+            mla=self.mla,
         )
-        return rate_step(self.model, self.hardware, step, self.precision, self.layout)
+        return rate_step(self.model, self.hardware, step, self.precision, self.layout, self.stage_index)
 
     def but(self, **changes: object) -> Question:
         """Return the same question with some of it changed."""

@@ -29,9 +29,9 @@ class PrecisionAnswer:
     critical_intensity : float or None
         The ridge for the arithmetic of linear layers [FLOP/B].
     ops : tuple of OpAnswer
-        Every operation, on one chip.
+        Every operation, in the layout of the question: one chip for `solve`.
     step : StepAnswer
-        The step, on one chip.
+        The step, likewise.
     chips : ChipsAnswer
         The fewest chips.
     levers : tuple of Lever
@@ -99,6 +99,18 @@ class Ask:
     target: Target = ComputeBound()
     max_chips: int = DEFAULT_MAX_CHIPS
 
+    def question(self, precision: Precision) -> Question:
+        """Return the question in one precision, on one chip."""
+        return Question(
+            model=self.model,
+            hardware=self.hardware,
+            precision=precision,
+            phase=self.phase,
+            context=self.context,
+            new_tokens=self.new_tokens,
+            engine=self.engine,
+        )
+
 
 def solve(ask: Ask, precisions: Sequence[Precision]) -> Solution:
     """Answer a question in several precisions."""
@@ -116,22 +128,29 @@ def solve(ask: Ask, precisions: Sequence[Precision]) -> Solution:
 
 
 def _answer(ask: Ask, precision: Precision) -> PrecisionAnswer:
-    question = Question(
-        model=ask.model,
-        hardware=ask.hardware,
-        precision=precision,
-        phase=ask.phase,
-        context=ask.context,
-        new_tokens=ask.new_tokens,
-        engine=ask.engine,
-    )
-    peak = ask.hardware.rate(precision.linear.arithmetic).flops_per_s
-    bandwidth = ask.hardware.memory.bandwidth.value
+    return answer_in_full(ask.question(precision), ask.target, ask.max_chips)
+
+
+def answer_in_full(question: Question, target: Target, max_chips: int) -> PrecisionAnswer:
+    """Answer a question in one precision: operations, step and levers in its layout, and the fewest chips in any.
+
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+    target : Target
+        What is to be reached.
+    max_chips : int
+        Chips at most.
+    """
+    peak = question.hardware.rate(question.precision.linear.arithmetic).flops_per_s
+    bandwidth = question.hardware.memory.bandwidth.value
+    whole = question.but(stage_index=None)
     return PrecisionAnswer(
-        precision=precision,
+        precision=question.precision,
         critical_intensity=critical_intensity(peak, bandwidth) if peak and bandwidth else None,
         ops=solve_ops(question),
-        step=solve_step(question, ask.target),
-        chips=solve_chips(question, ask.target, ask.max_chips),
-        levers=pull_levers(question, ask.target),
+        step=solve_step(whole, target),
+        chips=solve_chips(whole, target, max_chips),
+        levers=pull_levers(whole, target),
     )

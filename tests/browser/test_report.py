@@ -31,7 +31,8 @@ notes: ['<b>bold</b> & {{{{ 7 * 7 }}}}']
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     path = folder / "moe.html"
-    assert run(["report", "qwen3-30b-a3b", "--hardware", "tpu-v5p", "--batch", "64", "-o", str(path)]) == 0
+    layout = ["--tp", "4", "--ep", "4"]
+    assert run(["report", "qwen3-30b-a3b", "--hardware", "tpu-v5p", *layout, "--batch", "64", "-o", str(path)]) == 0
     return path
 
 
@@ -41,6 +42,15 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model, path = folder / "model.yaml", folder / "report.html"
     model.write_text(MODEL, encoding="utf-8")
     assert run(["report", str(model), "--hardware", "h100-sxm", "-o", str(path)]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("dense") / "dense.html"
+    assert (
+        run(["report", "llama-3.1-70b", "--hardware", "h100-sxm", "--tp", "8", "--batch", "64", "-o", str(path)]) == 0
+    )
     return path
 
 
@@ -89,6 +99,38 @@ def test_it_draws_without_an_error_and_fetches_nothing(visit: Visit, report: Pat
     assert visit.page.locator("#times svg").count() == 1
     assert visit.errors == []
     assert visit.requests == [report.as_uri()]
+
+
+def test_a_report_of_eight_chips_draws_its_links_and_its_collectives(visit: Visit, dense: Path) -> None:
+    visit.open(dense)
+    assert visit.errors == []
+    assert visit.requests == [dense.as_uri()]
+    assert "450 GB/s link" in visit.page.locator("#roofline text").all_text_contents()
+    assert visit.page.locator("table.compare th", has_text="all_reduce").count() >= 2
+    assert "one of 8 chips: tp 8" in visit.page.inner_text("section[aria-label=Answer]")
+
+
+def test_the_picture_of_the_solver_follows_the_precision(visit: Visit, dense: Path) -> None:
+    visit.open(dense)
+    names = visit.page.locator("#intensity text, #share text")
+    assert "ridge of bf16: 295" in names.all_text_contents()
+    visit.page.get_by_role("radio", name="int8").check(force=True)
+    visit.page.wait_for_function("document.documentElement.dataset.shown === '64 int8'")
+    texts = names.all_text_contents()
+    assert "ridge of int8: 591" in texts
+    assert [text for text in texts if text.startswith("1 chip holds ")]
+    # Both panels have the batch axis in one place.
+    left = [visit.page.locator(f"#{name} .role-axis-grid").first.bounding_box()["x"] for name in ("intensity", "share")]
+    assert left[0] == pytest.approx(left[1], abs=1.5)
+
+
+@pytest.mark.parametrize("name", ["roofline", "times", "intensity", "share"])
+def test_no_text_of_a_chart_leaves_a_phone(visit: Visit, dense: Path, name: str) -> None:
+    visit.page.set_viewport_size({"width": 360, "height": 800})
+    visit.open(dense)
+    for text in visit.page.locator(f"#{name} .mark-text.role-legend-label text, #{name} .role-axis-label text").all():
+        box = text.bounding_box()
+        assert box is None or box["x"] + box["width"] <= 362, text.text_content()
 
 
 def test_the_slider_moves_the_points(visit: Visit, report: Path) -> None:
@@ -191,6 +233,6 @@ def test_charts_are_there_without_scripts(chromium: Any, report: Path) -> None:
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report.as_uri())
-    assert page.locator("noscript svg:visible").count() == 2
+    assert page.locator("noscript svg:visible").count() == 4
     assert not page.locator("#controls").is_visible()
     context.close()

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,6 +62,64 @@ def times(look: charts.Look) -> charts.Spec:
     return charts.times_chart(table, marks, SELECTION, look)
 
 
+def crossing_tables() -> dict[str, pd.DataFrame]:
+    names, batches = ("whole step", "linear layers"), (1, 2, 4)
+    rows = [(p, o, b) for p in ("bf16", "fp8") for o in names for b in batches]
+    curves = frame(
+        precision=[p for p, _, _ in rows],
+        operations=[o for _, o, _ in rows],
+        batch=[b for _, _, b in rows],
+        arithmetic_intensity=[float(b) for _, _, b in rows],
+        share_of_peak=[b / 4 for _, _, b in rows],
+    )
+    ridges = frame(precision=["bf16", "fp8"], arithmetic_intensity=[3.0, 6.0], text=["ridge 3", "ridge 6"])
+    limits = frame(precision=["bf16"], chips=[1], batch=[2], layout=["one chip"], text=["1 chip holds 2"])
+    return {"curves": curves, "ridges": ridges, "limits": limits}
+
+
+def crossing(look: charts.Look, panel: str = "intensity") -> charts.Spec:
+    return charts.crossing_charts(crossing_tables(), SELECTION, look)[panel]
+
+
+def share(look: charts.Look) -> charts.Spec:
+    return crossing(look, "share")
+
+
+def test_the_picture_shows_the_precision_asked_for_with_its_ridge_and_what_chips_hold() -> None:
+    drawn = charts.svg(crossing(charts.Look()))
+    assert "arithmetic intensity [FLOP/B]" in drawn
+    assert ">ridge 3<" in drawn
+    assert "ridge 6" not in drawn
+    assert "linear layers" in drawn
+    drawn = charts.svg(share(charts.Look()))
+    assert "batch [sequences]" in drawn
+    assert ">100%<" in drawn
+    assert ">1 chip holds 2<" in drawn
+
+
+def test_a_picture_for_a_file_has_a_column_for_each_precision() -> None:
+    drawn = charts.svg(charts.crossing_picture(crossing_tables(), charts.Look(width=400, title="both")))
+    for text in (">ridge 3<", ">ridge 6<", ">bf16<", ">fp8<", ">both<", ">1 chip holds 2<"):
+        assert text in drawn
+
+
+def test_lines_are_told_apart_by_dashes_too() -> None:
+    dashes = [
+        layer["encoding"]["strokeDash"]["scale"]
+        for layer in crossing(charts.Look())["layer"]
+        if "strokeDash" in layer["encoding"]
+    ]
+    assert dashes
+    assert len({tuple(dash) for dash in dashes[0]["range"]}) == len(dashes[0]["domain"]) == 2
+
+
+def test_specifications_are_valid() -> None:
+    look = charts.Look()
+    for spec in (roofline(look), times(look), crossing(look), share(look)):
+        alt.Chart.from_dict(spec, validate=True)
+    alt.HConcatChart.from_dict(charts.crossing_picture(crossing_tables(), look), validate=True)
+
+
 def test_axes_are_named_after_column_and_unit() -> None:
     drawn = charts.svg(roofline(charts.Look()))
     assert "arithmetic intensity [FLOP/B]" in drawn
@@ -96,7 +155,7 @@ def test_a_bound_is_told_by_shape_and_a_time_by_its_line() -> None:
     assert len({tuple(dash) for dash in dashes[0]["range"]}) == len(dashes[0]["domain"])
 
 
-@pytest.mark.parametrize("chart", [roofline, times])
+@pytest.mark.parametrize("chart", [roofline, times, crossing, share])
 def test_a_chart_for_a_page_takes_every_colour_from_it(chart: Any) -> None:
     drawn = charts.svg({**chart(charts.Look(palette=charts.PAGE)), "width": 600})
     assert "var(--ink)" in drawn

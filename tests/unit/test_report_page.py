@@ -234,9 +234,64 @@ def test_the_roofline_alone_is_drawn_without_a_browser(tmp_path: Path, suffix: s
             assert text in content
 
 
+@pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<svg "), (".PNG", b"\x89PNG\r\n\x1a\n")])
+def test_solve_draws_its_picture(tmp_path: Path, suffix: str, start: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / f"s{suffix}"
+    arguments = ["solve", "llama-3.1-8b", "--hardware", "h100-sxm", "--max-chips", "2", "-o", str(path)]
+    assert run(arguments) == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    content = path.read_bytes()
+    assert content.startswith(start)
+    if suffix == ".svg":
+        for text in (b"share of peak attained", b"ridge of bf16: 295", b">fp32<", b"1 chip holds", b"whole step"):
+            assert text in content
+
+
+def test_solve_writes_other_files_in_the_format_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    arguments = [
+        "solve",
+        "llama-3.1-8b",
+        "--hardware",
+        "h100-sxm",
+        "--max-chips",
+        "1",
+        "--format",
+        "json",
+        "-o",
+        str(path),
+    ]
+    assert run(arguments) == 0
+    assert len(json.loads(path.read_text(encoding="utf-8"))["records"]) == 3
+
+
+def test_solve_on_a_chip_without_rates_draws_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.svg"
+    arguments = ["solve", "qwen3-30b-a3b", "--hardware", "tpu-v5p", "--precision", "fp32", "--max-chips", "2"]
+    assert run([*arguments, "-o", str(path)]) == 2
+    assert "no rate for any of the precisions" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    assert run(arguments) == 0
+    assert "has no rate for fp32" in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_answers_fit_the_terminal_and_name_what_limits(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert run(["solve", "llama-3.1-70b", "--hardware", "h100-sxm", "--max-chips", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= int(columns)
+    assert re.search(r"limited by +bandwidth +bandwidth +weights", printed)
+    assert printed.count("attention reads") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["llama-3.1-70b", "--hardware", "h100-sxm", "--tp", "3", "-o", "x.html"], "tp: the 64 query_heads of"),
+        (["llama-3.1-70b", "--hardware", "h100-sxm", "--ep", "2", "-o", "x.html"], "ep: 2 groups do not divide"),
         (["llama-3.1-70b", "--hardware", "h100-sxm", "-o", "x.pdf"], "x.pdf is no name for a report, end it in .html"),
         (["llama-3.1-70b", "--hardware", "h100-sxm", "-o", "x"], "end it in .html, .svg, .png"),
         (["llama-3.1-70b", "--hardware", "h100-sxm", "--date", "tomorrow", "-o", "x.html"], "tomorrow"),
