@@ -161,9 +161,9 @@ def load_engine(name: str | None = None) -> Engine:
         path = _find(name, ENGINES, "engine")
         return validate(Engine, read_mapping(path), str(path))
     for path in entries(ENGINES).values():
-        engine = validate(Engine, read_mapping(path), str(path))
-        if engine.default:
-            return engine
+        data = read_mapping(path)
+        if data.get("default") is True:
+            return validate(Engine, data, str(path))
     raise InputError(f"{ENGINES}: no engine says `default: true`, name one with --engine")
 
 

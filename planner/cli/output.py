@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
 import json
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +96,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
     InputError
         If the file cannot be written.
     """
+    import tempfile  # noqa: PLC0415 - takes as long to import as the whole of this module
+
     temporary = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,6 +143,8 @@ def _cells(row: Row) -> dict[str, Any]:
 
 
 def _csv(result: Result) -> str:
+    import csv  # noqa: PLC0415 - for CSV alone
+
     text = io.StringIO()
     columns = list(result.rows[0]) if result.rows else []
     writer = csv.DictWriter(text, columns, lineterminator="\n")
