@@ -170,6 +170,7 @@ def _table(result: Result) -> str:
         file=text,
         width=None if is_terminal or "COLUMNS" in os.environ else 100,
         force_terminal=is_terminal,
+        # Names come from files: they are text, never markup. And looking for things to highlight takes its time.
         markup=False,
         emoji=False,
         highlight=False,
