@@ -16,6 +16,7 @@ from planner.cli.options import (
     layout_options,
     output_options,
     precision_options,
+    step_of,
     step_options,
 )
 from planner.cli.output import Result, emit
@@ -23,9 +24,8 @@ from planner.cli.tables import new_table
 from planner.memory import PARTS, MemoryPlan, memory_plan
 from planner.parallel import DEGREES, Layout
 from planner.report import words
-from planner.scenario import choose_precision, default_lengths, warnings
+from planner.scenario import choose_precision, warnings
 from planner.step import StepRating, rate_step
-from planner.workload import Phase, Step
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -50,24 +50,14 @@ def command(**options: Any) -> None:
     """
     model = catalogue.load_model(options["model"], assume=options["assume"])
     hardware = catalogue.load_hardware(options["hardware_name"])
-    phase = Phase(options["phase"])
-    context, new_tokens = default_lengths(phase, options["context"], options["new_tokens"])
-    step = Step(
-        phase=phase,
-        batch=options["batch"],
-        new_tokens=new_tokens,
-        context=context,
-        mask=options["mask"],
-        logits=options["logits"],
-        mla=options["mla"],
-    )
+    step = step_of(options)
     kv = options["kv_precision"]
     precision = choose_precision(model, options["precision"], experts=options["moe_precision"], kv=kv)
     layout = Layout(**{name: options[name] for name in LAYOUT_OPTIONS})
     result = rate_step(model, hardware, step, precision, layout)
     engine = catalogue.load_engine(options["engine"])
     memory = memory_plan(
-        model, hardware, precision, layout, batch=step.batch, context=context + new_tokens, engine=engine
+        model, hardware, precision, layout, batch=step.batch, context=step.context + step.new_tokens, engine=engine
     )
     record = records.step_record(result, memory)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from planner.cli.output import FORMATS
 from planner.precision import KV_FORMATS
+from planner.scenario import default_lengths
 from planner.units import LARGEST_COUNT
+from planner.workload import Phase, Step
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,6 +89,21 @@ def step_options(function: F) -> F:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def step_of(options: Mapping[str, Any]) -> Step:
+    """Return the step that the values of `step_options` describe."""
+    phase = Phase(options["phase"])
+    context, new_tokens = default_lengths(phase, options["context"], options["new_tokens"])
+    return Step(
+        phase=phase,
+        batch=options["batch"],
+        new_tokens=new_tokens,
+        context=context,
+        mask=options["mask"],
+        logits=options["logits"],
+        mla=options["mla"],
+    )
 
 
 def engine_option(function: F) -> F:

@@ -17,13 +17,13 @@ from planner.cli.options import (
     hardware_option,
     layout_options,
     precision_options,
+    step_of,
     step_options,
 )
 from planner.cli.output import deliver, write_whole
 from planner.errors import InputError
 from planner.parallel import Layout
-from planner.scenario import choose_precision, default_lengths, warnings
-from planner.workload import Phase, Step
+from planner.scenario import choose_precision, warnings
 
 if TYPE_CHECKING:
     from planner.report.study import Study
@@ -56,17 +56,7 @@ def command(**options: Any) -> None:
     path = _path(options)
     model = catalogue.load_model(options["model"], assume=options["assume"])
     hardware = catalogue.load_hardware(options["hardware_name"])
-    phase = Phase(options["phase"])
-    context, new_tokens = default_lengths(phase, options["context"], options["new_tokens"])
-    step = Step(
-        phase=phase,
-        batch=options["batch"],
-        new_tokens=new_tokens,
-        context=context,
-        mask=options["mask"],
-        logits=options["logits"],
-        mla=options["mla"],
-    )
+    step = step_of(options)
     first, *others = (options["precision"] or "").split(",")
     kv = options["kv_precision"]
     asked = choose_precision(model, first.strip() or None, experts=options["moe_precision"], kv=kv)

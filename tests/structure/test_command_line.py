@@ -105,6 +105,10 @@ def within(factor: float, reference: str, code: str, *, most: int = 40) -> bool:
 FEWEST_RUNS = 5
 
 
+SHARED = 1.15
+"""Other tests run on the same processor meanwhile: short runs suffer more from that than what they are compared with."""
+
+
 def test_the_comparison_of_times_can_fail() -> None:
     assert not within(2.0, "pass", "sum(range(20_000_000))", most=7)
     assert within(2.0, "sum(range(20_000_000))", "pass", most=7)
@@ -116,14 +120,14 @@ def run_code(arguments: list[str]) -> str:
 
 @pytest.mark.slow
 def test_help_answers_at_once() -> None:
-    assert within(1.5, "import click", run_code(["--help"]))
+    assert within(1.5 * SHARED, "import click", run_code(["--help"]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("output_format", ["table", "json"])
 def test_ops_answers_at_once(output_format: str) -> None:
     arguments = ["ops", "llama-3.1-70b", "--hardware", "h100-sxm", "--format", output_format]
-    assert within(2.0, "import numpy, pydantic, click", run_code(arguments))
+    assert within(2.0 * SHARED, "import numpy, pydantic, click", run_code(arguments))
 
 
 def test_help_imports_nothing_heavy() -> None:
