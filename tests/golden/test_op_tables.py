@@ -1,86 +1,126 @@
-"""Op tables of one model for each kind of layer, as text to read: rewritten with `pytest --update-golden` only."""
+"""The operations of one layer of every kind, as readable tables: what changes in them is seen in the review.
+
+The numbers themselves are checked by hand elsewhere (tests/unit, tests/oracle). `make golden` writes the tables anew.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from planner import catalogue
-from planner.model import Model
-from planner.roofline import Rating
-from planner.scenario import choose_precision
+from planner.decompose.lowering import REGISTRY
+from planner.op import Collective, Kind
+from planner.parallel import SINGLE_CHIP, Layout
+from planner.precision import policy
 from planner.step import StepRating, rate_step
 from planner.workload import Phase, Step
 
-HERE = Path(__file__).parent / "ops"
-CHIP = "h100-sxm"
-MODELS = {
-    "llama-3.1-8b": "dense, grouped queries",
-    "qwen3-30b-a3b": "mixture of experts",
-    "deepseek-v3": "latent attention, shared experts, leading dense layers",
-    "nemotron-h-56b": "hybrid of state space, attention and feed-forward layers",
+FOLDER = Path(__file__).parent / "op_tables"
+TESTS = Path(__file__).parents[1]
+
+DECODE = Step(phase=Phase.DECODE, batch=64, context=10_000)
+PREFILL = Step(phase=Phase.PREFILL, batch=2, new_tokens=10_000)
+CHUNK = Step(phase=Phase.PREFILL, batch=2, new_tokens=1_000, context=10_000)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table: a model, what is asked of it, and how it is laid out."""
+
+    model: str
+    step: Step
+    precision: str = "bf16"
+    layout: Layout = SINGLE_CHIP
+
+
+CASES: dict[str, Case] = {
+    "grouped-query": Case("llama-3.1-8b", DECODE),
+    "grouped-query-fp8": Case("llama-3.1-8b", CHUNK, "fp8"),
+    "sliding-window": Case("gemma-3-27b-it", PREFILL),
+    "chunked": Case("llama-4-scout", DECODE),
+    "latent-absorbed": Case("deepseek-v3", DECODE, "fp8_block"),
+    "latent-expanded": Case("deepseek-v3", PREFILL, "fp8_block"),
+    "latent-sparse": Case("deepseek-v3.2", DECODE),
+    "compressed": Case("deepseek-v4-flash", DECODE),
+    "cross": Case("llama-3.2-11b-vision", DECODE),
+    "experts": Case("gpt-oss-120b", DECODE, "mxfp4_w4a16"),
+    "lightning": Case("minimax-text-01", DECODE),
+    "delta": Case("qwen3.5-35b-a3b", DECODE),
+    "mamba": Case("mamba-2.8b", DECODE),
+    "mamba2": Case("falcon-h1-0.5b", PREFILL),
+    "convolution": Case("lfm2.5-vl-1.6b", DECODE),
+    "matrix-lstm": Case("oracle/data/configs/NX-AI__xLSTM-7b.json", DECODE),
+    "gated-recurrence": Case("golden/configs/recurrentgemma-2b.json", DECODE),
+    "rwkv": Case("golden/configs/rwkv-4-169m.json", DECODE),
+    "tensor-parallel": Case("llama-3.1-70b", DECODE, layout=Layout(tp=8)),
+    "expert-parallel": Case("deepseek-v3", DECODE, "fp8_block", Layout(tp=2, attention_dp=8, ep=16)),
+    "pipeline-context": Case("llama-3.1-70b", PREFILL, layout=Layout(tp=2, pp=2, cp=2)),
 }
-STEPS = (
-    Step(phase=Phase.DECODE, batch=64, new_tokens=1, context=4096),
-    Step(phase=Phase.PREFILL, batch=1, new_tokens=4096, context=0),
-)
-HEADINGS = ("operation", "runs", "FLOP", "weights B", "activations B", "KV B", "runs in", "bound", "lower us")
 
 
-def cells(rating: Rating) -> tuple[str, ...]:
-    sizes = (rating.flops, rating.weight_bytes, rating.activation_bytes, rating.kv_bytes)
-    lower = rating.lower_s
-    assert lower is not None
-    return (
-        rating.op.name,
-        f"{rating.op.count}",
-        *(f"{size:.7g}" for size in sizes),
-        rating.rate.used if rating.flops else "",
-        rating.bound,
-        f"{lower * 1e6:.2f}",
+def rated(case: Case) -> StepRating:
+    model = catalogue.load_model(str(TESTS / case.model) if case.model.endswith(".json") else case.model)
+    chip = catalogue.load_hardware("h200-sxm")
+    return rate_step(model, chip, case.step, policy(case.precision), case.layout)
+
+
+def number(value: object) -> str:
+    """Return six significant digits: enough to see a change, and few enough not to see rounding."""
+    return f"{float(value):.6g}" if value else "-"  # type: ignore[arg-type]
+
+
+HEADINGS = ("operation", "kind", "runs", "FLOP", "weights", "activations", "cache", "network")
+
+
+def table(result: StepRating) -> str:
+    """Return the operations of a step, one a line, under their kind of layer; bytes and FLOPs are for all runs."""
+    rows: list[tuple[str, ...]] = [HEADINGS]
+    group = ""
+    for rating in result.ops:
+        if rating.op.group != group:
+            group = rating.op.group
+            rows.append((f"[{group}]",))
+        figures = (rating.flops, rating.weight_bytes, rating.activation_bytes, rating.kv_bytes, rating.network_bytes)
+        rows.append((rating.op.name, str(rating.op.kind), str(rating.op.count), *map(number, figures)))
+    widths = [max(len(row[i]) for row in rows if len(row) > 1) for i in range(len(HEADINGS))]
+    aligned = (
+        [
+            cell.ljust(width) if i < 2 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        for row in rows
     )
+    return "".join("  ".join(cells).rstrip() + "\n" for cells in aligned)
 
 
-def table(result: StepRating) -> list[str]:
-    """Return the lines of a table, a group of layers after the other."""
-    step, lines, group = result.step, [], ""
-    rows = [(rating.op.group, cells(rating)) for rating in result.ops]
-    widths = [max(len(row[i]) for row in (HEADINGS, *(cells for _, cells in rows))) for i in range(len(HEADINGS))]
-
-    def line(row: tuple[str, ...]) -> str:
-        return "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
-
-    lines.append(f"{step.phase}: batch {step.batch}, {step.new_tokens} new tokens, context {step.context}")
-    lines.append(line(HEADINGS))
-    for name, row in rows:
-        if name != group:
-            group = name
-            lines.append(f"[{group}]")
-        lines.append(line(row))
-    lower, upper, floor = result.lower_s, result.upper_s, result.overlap_floor_s
-    assert lower is not None
-    assert upper is not None
-    assert floor is not None
-    sums = f"lower {lower * 1e3:.4f} ms, upper {upper * 1e3:.4f} ms, floor {floor * 1e3:.4f} ms"
-    return [*lines, f"total: {result.flops():.9g} FLOP, {result.memory_bytes:.9g} B, {sums}, bound {result.bound}", ""]
-
-
-def text_of(model: Model, what: str) -> str:
-    chip, precision = catalogue.load_hardware(CHIP), choose_precision(model)
-    head = [f"{model.name} on {chip.name}, {precision.name}: {what}", ""]
-    return "\n".join([*head, *(line for step in STEPS for line in table(rate_step(model, chip, step, precision)))])
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_op_table(name: str, update_golden: bool) -> None:
-    text = text_of(catalogue.load_model(name), MODELS[name])
-    path = HERE / f"{name}.txt"
+@pytest.mark.parametrize("name", CASES)
+def test_table_is_as_it_was(name: str, *, update_golden: bool) -> None:
+    path, found = FOLDER / f"{name}.txt", table(rated(CASES[name]))
     if update_golden:
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text.splitlines() == path.read_text("utf-8").splitlines()
+        path.write_text(found, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == found, "read the difference; if it is meant, `make golden`"
+
+
+def test_every_kind_of_layer_and_of_operation_has_a_table() -> None:
+    results = [rated(case) for case in CASES.values()]
+    blocks = {type(block) for result in results for kind in result.model.layer_kinds for block in kind.layer.blocks}
+    assert set(REGISTRY) == blocks
+    assert {rating.op.kind for result in results for rating in result.ops} == set(Kind)
+    exchanged = {
+        rating.op.operation for result in results for rating in result.ops if isinstance(rating.op, Collective)
+    }
+    assert {str(operation) for operation in exchanged} >= {"all_reduce", "all_gather", "all_to_all", "send_receive"}
 
 
 def test_no_table_is_left_over() -> None:
-    assert {path.stem for path in HERE.iterdir()} == set(MODELS)
+    assert {path.stem for path in FOLDER.glob("*")} == set(CASES)
+
+
+def test_a_table_shows_a_change() -> None:
+    tables = [table(rated(Case("llama-3.1-8b", Step(phase=Phase.DECODE, batch=batch)))) for batch in (1, 2)]
+    assert tables[0] != tables[1]
+    assert [line.split()[0] for line in tables[0].splitlines()] == [line.split()[0] for line in tables[1].splitlines()]
