@@ -27,8 +27,8 @@ DEFAULT_MAX_CHIPS = 64
 LARGEST_HELD = TRILLION
 """Batches above this are not looked at: a model that caches nothing has no largest one [sequences]."""
 
-Miss = tuple[Question, int]
-"""A layout that holds the model but does not reach the target, with the largest batch that it holds."""
+Miss = tuple[Question, float]
+"""A layout that holds the model but does not reach the target, with how close all its chips come, at the largest batch they hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +87,8 @@ def solve_chips(question: Question, target: Target, max_chips: int = DEFAULT_MAX
     """
     holder: Question | None = None
     closest: Miss | None = None
+    alone = question.but(layout=SINGLE_CHIP).at(1)
+    is_rated = alone.compute_s is not None and alone.memory_s is not None
     for chips in range(1, max_chips + 1):
         best: tuple[int, Question] | None = None
         for candidate in layouts_of(question, chips):
@@ -98,7 +100,9 @@ def solve_chips(question: Question, target: Target, max_chips: int = DEFAULT_MAX
                 batch = first_batch(candidate, target) or 1
                 best = (batch, candidate) if best is None or batch < best[0] else best
             elif best is None:
-                closest = _closer(closest, (candidate, most), target)
+                closest = _closer(closest, candidate, most, target)
+        if holder is not None and not is_rated:
+            break  # what no layout has a rate for is not reached on any number of chips
         if best is not None and holder is not None:
             return _found(holder, best[1], best[0], closest, target)
     return _not_found(question, holder, closest, max_chips, target)
@@ -112,12 +116,10 @@ def _most_that_fits(question: Question) -> int | None:
     return max(least, min(largest(lambda batch: held.fits(batch, tokens)), LARGEST_HELD))
 
 
-def _closer(closest: Miss | None, miss: Miss, target: Target) -> Miss:
+def _closer(closest: Miss | None, missing: Question, most: int, target: Target) -> Miss:
     """Return the miss that comes closer to the target at the largest batch that it holds."""
-    if closest is None:
-        return miss
-    ahead = [float(target.excess(q.at(most))) * q.layout.chips for q, most in (closest, miss)]
-    return miss if ahead[1] > ahead[0] else closest
+    ahead = float(target.excess(missing.at(most))) * missing.layout.chips
+    return (missing, ahead) if closest is None or ahead > closest[1] else closest
 
 
 def _found(holder: Question, winner: Question, batch: int, closest: Miss | None, target: Target) -> ChipsAnswer:
