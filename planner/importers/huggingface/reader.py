@@ -19,6 +19,7 @@ from planner.importers.huggingface.quantization import find_block, read_quantiza
 from planner.importers.huggingface.schemes import UnknownQuantizationError
 from planner.importers.huggingface.select import Selection, select
 from planner.importers.huggingface.stack import group_layers
+from planner.importers.huggingface.towers import read_towers
 from planner.model import LayerGroup, Model
 
 
@@ -78,7 +79,6 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
         "tie_word_embeddings": _tied(data, chosen, config),
         "max_position_embeddings": config.optional("max_position_embeddings"),
         "norm": family.norm(config) if callable(family.norm) else family.norm,
-        "vision_parameters": None if chosen.wrapper else 0,
     }
     fields |= family.model(config) if family.model else {}
     config.raise_faults()
@@ -93,7 +93,7 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
         )
     except ValidationError as error:
         raise CatalogueError(where, [_fault(detail) for detail in error.errors(include_url=False)]) from None
-    return _with_storage(model, data, chosen, where), strange
+    return _with_storage(_with_towers(model, data, chosen, where), data, chosen, where), strange
 
 
 def read_layers(config: Config, family: Family) -> list[LayerGroup]:
@@ -115,6 +115,13 @@ def _strange(config: Config, chosen: Selection) -> list[str]:
     inert = {*chosen.family.ignored, *(set(inert_fields(chosen.model_type)) - {"add_cross_attention"})}
     left = [field for field in config.unread() if field not in BENIGN and field not in inert]
     return [field for field in left if not (config.get(field) is False and is_harmless_if_false(field))]
+
+
+def _with_towers(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:
+    """Return the model with the parameters of the towers and projectors beside it."""
+    of = chosen.wrapper_type or chosen.model_type
+    count, notes = read_towers(data, where, of, model, is_wrapper=chosen.wrapper is not None)
+    return model.model_copy(update={"vision_parameters": count, "notes": (*model.notes, *notes)})
 
 
 def _with_storage(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:

@@ -108,7 +108,7 @@ def _t5gemma2_model(config: Config) -> dict[str, Any]:
     hidden, tied = config.integer("hidden_size"), config.flag("tie_word_embeddings", default=True)
     own = () if tied else (_own_table(config),)
     encoder = _encoder(config, _gemma3, tables=own, other_parameters=_encoder_part(config).integer("hidden_size"))
-    return {"encoder": encoder, "other_parameters": 0 if tied else hidden, "vision_parameters": None}
+    return {"encoder": encoder, "other_parameters": 0 if tied else hidden}
 
 
 # ---- ProphetNet ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,71 @@
+"""Counts the towers and projectors of files that describe more than a text model.
+
+Towers are not rated: their parameters are part of a checkpoint's bytes and of what is stored beside the text model. Each file here
+holds towers of one kin: `KINDS` has the count of a tower by the ``model_type`` of its part of the file, `WHOLES` the count of all
+towers and projectors by the ``model_type`` of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.errors import PlannerError
+from planner.importers.huggingface.towers import clip, qwen
+from planner.importers.huggingface.towers.whole import UncountedError, Whole, WholeCount
+from planner.model import Model
+
+WHOLES: Mapping[str, WholeCount] = {**clip.WHOLES, **qwen.WHOLES}
+
+PARTS = (
+    "vision_config",
+    "audio_config",
+    "vision_tower",
+    "visual",
+    "vision",
+    "encoder_config",
+    "sound_config",
+    "speech_config",
+)
+"""Where files describe towers; a file of a type that is not known to have towers and has one of them is told of."""
+
+
+def read_towers(
+    data: Mapping[str, Any], where: str, model_type: str, text: Model, *, is_wrapper: bool
+) -> tuple[int | None, list[str]]:
+    """Return the parameters of the towers and projectors of a file, and what a reader of the numbers should know.
+
+    Parameters
+    ----------
+    data : mapping
+        The parsed file.
+    where : str
+        The file, for messages.
+    model_type : str
+        The type of the whole.
+    text : Model
+        The text model.
+    is_wrapper : bool
+        The type is one that has a text model among its parts.
+
+    Returns
+    -------
+    int or None
+        None where a tower cannot be counted; a note says why.
+    """
+    count = WHOLES.get(model_type)
+    if count is None:
+        stated = [field for field in PARTS if isinstance(data.get(field), Mapping)]
+        if not stated and not is_wrapper:
+            return 0, []
+        what = f" ({', '.join(stated)})" if stated else ""
+        return None, [f"vision_parameters: the towers of a {model_type} are not counted{what}"]
+    whole = Whole(data, where, model_type, text)
+    try:
+        found = count(whole)
+        whole.config.raise_faults()
+    except (UncountedError, PlannerError) as error:
+        return None, [f"vision_parameters: the towers are not counted, {str(error)[:400]}"]
+    strange = whole.strange()
+    notes = [f"not read, and may change the towers: {', '.join(strange)}"] if strange else []
+    return found, [*whole.notes, *notes]

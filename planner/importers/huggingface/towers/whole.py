@@ -1,0 +1,117 @@
+"""A file of several towers, as those that count its towers see it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from planner.importers.huggingface.benign import BENIGN
+from planner.importers.huggingface.config import Config
+from planner.model import Model
+
+TowerCount = Callable[[Config], int]
+"""Returns the parameters of one tower."""
+
+
+class UncountedError(Exception):
+    """A tower is of a kind that cannot be counted; the text says which and where."""
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Any]]:
+    text = resources.files(__package__).joinpath("tower_defaults.json").read_text(encoding="utf-8")
+    table: dict[str, dict[str, Any]] = json.loads(text)
+    return table
+
+
+def tower_defaults(model_type: str) -> Mapping[str, Any]:
+    """Return what the class of a tower, or of a whole, supplies for absent fields; empty where none are recorded.
+
+    Taken from the configuration classes of the transformers library, 5.24.0.
+    """
+    return _table().get(model_type, {})
+
+
+class Whole:
+    """The towers of a file.
+
+    Parameters
+    ----------
+    data : mapping
+        The parsed file, or the part of it that holds the towers.
+    where : str
+        The file, for messages.
+    model_type : str
+        The type of the whole.
+    text : Model
+        The text model, which projectors lead to.
+    prefix : str
+        Path of the part within the file, with a final dot; empty for the whole.
+    """
+
+    def __init__(self, data: Mapping[str, Any], where: str, model_type: str, text: Model, prefix: str = "") -> None:
+        self.data = data
+        self.where = where
+        self.model_type = model_type
+        self.text = text
+        self.prefix = prefix
+        self.config = Config(data, where, prefix=prefix, defaults=tower_defaults(model_type), is_part=True)
+        self.parts: dict[str, tuple[str, Config]] = {}
+        self.notes: list[str] = []
+
+    @property
+    def hidden_size(self) -> int:
+        """Elements of the text model's residual stream."""
+        return self.text.hidden_size
+
+    def integer(self, field: str, *rest: Any) -> int:
+        """Return a whole number that stands at the top."""
+        return self.config.integer(field, *rest)
+
+    def type_of(self, field: str, usual: str) -> str:
+        """Return the type of a nested part: what it says itself, or the `usual` one."""
+        value = self.config.get(field)
+        stated = value.get("model_type") if isinstance(value, Mapping) else None
+        return stated if isinstance(stated, str) and stated else usual
+
+    def part(self, field: str, usual: str) -> Config:
+        """Return the fields of a nested part; what its class supplies stands for what is absent."""
+        if field not in self.parts:
+            found = self.type_of(field, usual)
+            known = tower_defaults(found) or tower_defaults(usual)
+            self.parts[field] = (found, self.config.part(field, known))
+            if self.data.get(field) is None:
+                self.notes.append(f"{self.prefix}{field} is not in the file: that of the class is counted")
+        return self.parts[field][1]
+
+    def has(self, field: str) -> bool:
+        """Whether the file, or the class of the whole, describes a part."""
+        return self.config.get(field) is not None
+
+    def tower(self, field: str, usual: str, kinds: Mapping[str, TowerCount]) -> int:
+        """Return the parameters of the tower that a nested part describes.
+
+        Raises
+        ------
+        UncountedError
+            If it is of none of the `kinds`.
+        """
+        found = self.type_of(field, usual)
+        if found not in kinds:
+            raise UncountedError(f"{self.prefix}{field}: a tower of type {found[:60]!r} is not one that is counted")
+        return kinds[found](self.part(field, usual))
+
+    def strange(self) -> list[str]:
+        """Return the fields of towers that were not read, are not of their class, and are not known to change nothing."""
+        left = []
+        for field, (kind, config) in self.parts.items():
+            known = tower_defaults(kind)
+            left += [f"{field}.{name}" for name in config.unread() if name not in BENIGN and name not in known]
+        return left
+
+
+WholeCount = Callable[[Whole], int]
+"""Returns the parameters of all towers and projectors of a file."""
