@@ -169,7 +169,42 @@ def test_architectures_are_not_heeded_otherwise() -> None:
 def test_a_nested_text_part_of_another_type() -> None:
     model = read({"model_type": "llava", "text_config": LLAMA})
     assert model.parameters == LLAMA_PARAMETERS
+
+
+def test_a_tower_that_the_file_leaves_to_its_class_is_said() -> None:
+    model = read({"model_type": "llava", "text_config": LLAMA})
+    # CLIP ViT-L/14 at 336 pixels without its projection, and two matrices with offsets: 1024 to the text's width and that again.
+    hidden = model.hidden_size
+    assert model.vision_parameters == 303_507_456 + 1025 * hidden + (hidden + 1) * hidden
+    assert model.notes == ("vision_config is not in the file: that of the class is counted",)
+
+
+def test_a_tower_of_an_unknown_kind_is_not_guessed() -> None:
+    vision = {"model_type": "brand_new_vision", "hidden_size": 64}
+    model = read({"model_type": "llava", "text_config": LLAMA, "vision_config": vision})
     assert model.vision_parameters is None
+    (note,) = model.notes
+    assert "vision_config: a tower of type 'brand_new_vision' is not one that is counted" in note
+
+
+@pytest.mark.parametrize("vision", [{"hidden_size": -4}, {"hidden_size": "wide"}, 3, {"patch_size": 0}])
+def test_a_damaged_tower_leaves_the_text_model_alone(vision: Any) -> None:
+    model = read({"model_type": "llava", "text_config": LLAMA, "vision_config": vision})
+    assert model.parameters == LLAMA_PARAMETERS
+    assert model.vision_parameters is None
+    assert "the towers are not counted" in model.notes[0]
+
+
+def test_a_strange_field_of_a_tower_is_named() -> None:
+    vision = {"model_type": "clip_vision_model", "num_registers": 4}
+    model = read({"model_type": "llava", "text_config": LLAMA, "vision_config": vision})
+    assert model.notes == ("not read, and may change the towers: vision_config.num_registers",)
+
+
+def test_a_tower_beside_a_plain_text_model_is_said() -> None:
+    model = read(LLAMA | {"vision_config": {"hidden_size": 64}})
+    assert model.vision_parameters is None
+    assert "the towers of a llama are not counted (vision_config)" in model.notes[0]
 
 
 def test_a_nested_part_leaves_fields_to_its_class_and_says_so() -> None:
@@ -218,8 +253,8 @@ def test_the_whole_says_whether_embeddings_are_tied(whole: dict[str, Any], part:
 
 def test_a_part_that_is_not_heeded_is_said() -> None:
     text = LLAMA | {"tie_word_embeddings": True}
-    (note,) = read({"model_type": "llava_next", "text_config": text}).notes
-    assert note.startswith("tie_word_embeddings: ")
+    notes = read({"model_type": "llava_next", "text_config": text}).notes
+    assert notes[0].startswith("tie_word_embeddings: ")
 
 
 def test_some_types_are_tied_if_either_says_so() -> None:

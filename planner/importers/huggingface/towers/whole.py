@@ -15,6 +15,9 @@ from planner.model import Model
 TowerCount = Callable[[Config], int]
 """Returns the parameters of one tower."""
 
+HARMLESS = frozenset({"num_heads", "num_attention_heads", "in_chans", "spatial_patch_size", "vocab_size"})
+"""Fields that files of towers carry and no class turns into shapes: heads share the width out, the rest is left over from other classes."""
+
 
 class UncountedError(Exception):
     """A tower is of a kind that cannot be counted; the text says which and where."""
@@ -59,7 +62,7 @@ class Whole:
         self.text = text
         self.prefix = prefix
         self.config = Config(data, where, prefix=prefix, defaults=tower_defaults(model_type), is_part=True)
-        self.parts: dict[str, tuple[str, Config]] = {}
+        self.parts: dict[str, tuple[Config, Mapping[str, Any]]] = {}
         self.notes: list[str] = []
 
     @property
@@ -80,12 +83,11 @@ class Whole:
     def part(self, field: str, usual: str) -> Config:
         """Return the fields of a nested part; what its class supplies stands for what is absent."""
         if field not in self.parts:
-            found = self.type_of(field, usual)
-            known = tower_defaults(found) or tower_defaults(usual)
-            self.parts[field] = (found, self.config.part(field, known))
+            known = tower_defaults(self.type_of(field, usual)) or tower_defaults(usual)
+            self.parts[field] = (self.config.part(field, known), known)
             if self.data.get(field) is None:
                 self.notes.append(f"{self.prefix}{field} is not in the file: that of the class is counted")
-        return self.parts[field][1]
+        return self.parts[field][0]
 
     def has(self, field: str) -> bool:
         """Whether the file, or the class of the whole, describes a part."""
@@ -107,9 +109,9 @@ class Whole:
     def strange(self) -> list[str]:
         """Return the fields of towers that were not read, are not of their class, and are not known to change nothing."""
         left = []
-        for field, (kind, config) in self.parts.items():
-            known = tower_defaults(kind)
-            left += [f"{field}.{name}" for name in config.unread() if name not in BENIGN and name not in known]
+        for field, (config, known) in self.parts.items():
+            harmless = {*BENIGN, *HARMLESS, *known}
+            left += [f"{self.prefix}{field}.{name}" for name in config.unread() if name not in harmless]
         return left
 
 
