@@ -118,7 +118,8 @@ def cross_attention(block: CrossAttention, lowering: Lowering) -> Iterator[Op]:
     source = step.batch * lowering.source
     projected = source if step.phase is Phase.PREFILL else 0
     kv_heads, width = Axis("kv_heads", block.kv_heads), 2 * block.head_dim
-    yield lowering.matmul(tensors["cross.q_proj"])
+    if not block.merged:
+        yield lowering.matmul(tensors["cross.q_proj"])
     if step.phase is Phase.PREFILL:
         yield lowering.matmul(tensors["cross.kv_proj"], source)
     yield Attention(
@@ -142,4 +143,5 @@ def cross_attention(block: CrossAttention, lowering: Lowering) -> Iterator[Op]:
         activation_format=precision.base.output,
         compute_format=precision.attention_arithmetic,
     )
-    yield lowering.matmul(tensors["cross.o_proj"])
+    if not block.merged:
+        yield lowering.matmul(tensors["cross.o_proj"])

@@ -222,6 +222,20 @@ def test_cross_attention() -> None:
     assert flops(built, Kind.MATMUL, phase=Phase.PREFILL, context=0, new_tokens=9) == 9 * 2 * 32 + 2 * 128 + 9 * 2 * 128
 
 
+def test_cross_attention_merged_with_self_attention() -> None:
+    cross = {"kind": "cross", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 3}
+    encoder = Encoder(layers=(LayerGroup(ffn=FeedForward(kind="plain", intermediate_size=2)),), norms=0)
+    built = model(softmax(), CrossAttention(**cross, merged=True, shared_weights=True), encoder=encoder)
+    alone = model(softmax())
+    assert built.parameters == alone.parameters + 32 + 8  # the encoder's network and its norm
+    # Queries and outputs are projected once for both; a prefill projects the source's keys and values, 8 to 2 x 6 elements.
+    assert flops(built, Kind.MATMUL) == flops(alone, Kind.MATMUL) == 2 * 288
+    prefill = {"phase": Phase.PREFILL, "context": 0, "new_tokens": 9}
+    assert flops(built, Kind.MATMUL, **prefill) == 2 * 288 + 9 * 2 * (96 + 32)
+    with pytest.raises(ValueError, match="shared_weights: true"):
+        CrossAttention(**cross, merged=True)
+
+
 # ---- recurrent kinds -------------------------------------------------------------------------------------------------
 
 

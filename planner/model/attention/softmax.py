@@ -224,6 +224,16 @@ class CrossAttention(AttentionBlock):
     """Bias on the output projection."""
     qk_norm: Literal["head", "full"] | None = None
     """Norms of queries and keys."""
+    merged: Flag = False
+    """One softmax with the layer's self-attention, by its weights: queries and outputs are projected once for both (T5Gemma 2)."""
+
+    @model_validator(mode="after")
+    def _check(self) -> CrossAttention:
+        if self.merged and not self.shared_weights:
+            raise ValueError(
+                "merged: attention that is one with self-attention has its weights, set shared_weights: true"
+            )
+        return self
 
     @property
     def kv_heads(self) -> int:

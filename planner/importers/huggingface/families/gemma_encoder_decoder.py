@@ -37,7 +37,7 @@ def _flat(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return flat if stated is None else {**flat, "tie_word_embeddings": stated}
 
 
-def _cross_of(config: Config, own: SoftmaxAttention, *, shared: bool) -> CrossAttention:
+def _cross_of(config: Config, own: SoftmaxAttention, *, merged: bool) -> CrossAttention:
     """Return cross-attention of the shape of a layer's self-attention, over the encoder's output."""
     source = _encoder_part(config).integer("hidden_size", config.integer("hidden_size"))
     return build(
@@ -50,7 +50,8 @@ def _cross_of(config: Config, own: SoftmaxAttention, *, shared: bool) -> CrossAt
         source_size=source,
         qkv_bias=own.qkv_bias,
         output_bias=own.output_bias,
-        shared_weights=shared,
+        shared_weights=merged,
+        merged=merged,
     )
 
 
@@ -72,13 +73,13 @@ _ENCODER_DEFAULTS = {
 def _crossed(config: Config, index: int) -> tuple[Any, ...]:
     """T5Gemma: cross-attention after self-attention, with weights of its own."""
     own = _gemma2(config, index)
-    return (own, _cross_of(config, own, shared=False))
+    return (own, _cross_of(config, own, merged=False))
 
 
 def _merged(config: Config, index: int) -> tuple[Any, ...]:
     """T5Gemma 2: a token attends to earlier ones and to the source at once, by one set of weights."""
     own = _gemma3(config, index)
-    return (own, _cross_of(config, own, shared=True))
+    return (own, _cross_of(config, own, merged=True))
 
 
 def _encoder(config: Config, attention: Any, **more: Any) -> Encoder:
