@@ -129,20 +129,36 @@ def _place(config: Config, index: int, kind_of: Any) -> int:
     return config.derived(("place", kind_of), read)[index]
 
 
-def _zamba_attention(config: Config, index: int) -> Any:
-    """Zamba: one block of attention over the layer's input and the embedding side by side, used again and again."""
-    if _zamba_kinds(config, index) != "hybrid":
-        return _zamba_mamba(config, index)
-    heads, hidden = config.integer("num_attention_heads"), config.integer("hidden_size")
-    block = build(
+def _doubled(
+    config: Config, *, stored: bool, width: int | None = None, head_dim: int | None = None
+) -> SoftmaxAttention:
+    """Return attention over the layer's input and the embedding side by side, stored by the first layer that uses it."""
+    heads, both = config.integer("num_attention_heads"), 2 * config.integer("hidden_size")
+    return build(
         config,
         SoftmaxAttention,
         kind="gqa",
         num_attention_heads=heads,
         num_key_value_heads=config.integer("num_key_value_heads", heads),
-        head_dim=config.optional("attention_head_dim") or max(2 * hidden // heads, 1),
-        input_size=config.optional("attention_hidden_size") or 2 * hidden,
-        shared_weights=_place(config, index, _zamba_kinds) > 0,
+        head_dim=head_dim or max(both // heads, 1),
+        input_size=width or both,
+        shared_weights=not stored,
+    )
+
+
+def _zamba_stored(config: Config, index: int) -> bool:
+    """Zamba: one shared block is used again and again; the first layer that uses it stores it."""
+    return _place(config, index, _zamba_kinds) == 0
+
+
+def _zamba_attention(config: Config, index: int) -> Any:
+    if _zamba_kinds(config, index) != "hybrid":
+        return _zamba_mamba(config, index)
+    block = _doubled(
+        config,
+        stored=_zamba_stored(config, index),
+        width=config.optional("attention_hidden_size"),
+        head_dim=config.optional("attention_head_dim"),
     )
     return (block, _zamba_mamba(config, index))
 
@@ -150,14 +166,8 @@ def _zamba_attention(config: Config, index: int) -> Any:
 def _zamba_ffn(config: Config, index: int) -> FeedForward | None:
     if _zamba_kinds(config, index) != "hybrid":
         return None
-    shared = _place(config, index, _zamba_kinds) > 0
-    return build(
-        config,
-        FeedForward,
-        kind="gated",
-        intermediate_size=config.integer("intermediate_size"),
-        shared_weights=shared,
-    )
+    width, stored = config.integer("intermediate_size"), _zamba_stored(config, index)
+    return build(config, FeedForward, kind="gated", intermediate_size=width, shared_weights=not stored)
 
 
 def _zamba_layer(config: Config, index: int) -> dict[str, Any]:
@@ -166,7 +176,7 @@ def _zamba_layer(config: Config, index: int) -> dict[str, Any]:
         return {"norms": 1}
     hidden = config.integer("hidden_size")
     inner = config.optional("attention_hidden_size") or 2 * hidden
-    first = _place(config, index, _zamba_kinds) == 0
+    first = _zamba_stored(config, index)
     linear = Projection(name="linear", input_size=hidden, output_size=hidden)
     return {"norms": 1, "projections": (linear,), "other_parameters": inner + hidden if first else 0}
 
@@ -179,17 +189,7 @@ def _zamba2_stored(config: Config, index: int) -> bool:
 def _zamba2_attention(config: Config, index: int) -> Any:
     if _zamba2_kinds(config, index) != "hybrid":
         return _zamba2_mamba(config, index)
-    heads, hidden = config.integer("num_attention_heads"), config.integer("hidden_size")
-    block = build(
-        config,
-        SoftmaxAttention,
-        kind="gqa",
-        num_attention_heads=heads,
-        num_key_value_heads=config.integer("num_key_value_heads", heads),
-        head_dim=max(2 * hidden // heads, 1),
-        input_size=2 * hidden,
-        shared_weights=not _zamba2_stored(config, index),
-    )
+    block = _doubled(config, stored=_zamba2_stored(config, index))
     return (block, _zamba2_mamba(config, index))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from planner.importers.huggingface.config import Config
@@ -154,34 +155,13 @@ def own_embeddings(config: Config, copies: int) -> tuple[Table, ...]:
 FAMILIES: dict[str, Family] = {
     "t5": T5,
     "mt5": T5,
-    "umt5": Family(
-        attention=_t5_attention,
-        ffn=each(_t5_ffn),
-        layer=_everywhere,
-        model=_t5_encoder,
-        layers=_t5_layers,
-        tied="always",
-        aliases=T5_NAMES,
-        ignored=T5.ignored,
-    ),
-    "longt5": Family(
-        attention=_t5_attention,
-        ffn=each(_t5_ffn),
-        layer=_t5_bias,
-        model=_t5_encoder,
-        layers=_t5_layers,
-        tied="always",
-        aliases=T5_NAMES,
-        ignored=(*T5.ignored, "local_radius", "global_block_size", "encoder_attention_type"),
-    ),
-    "switch_transformers": Family(
-        attention=_t5_attention,
+    "umt5": replace(T5, layer=_everywhere),
+    "longt5": replace(T5, ignored=(*T5.ignored, "local_radius", "global_block_size", "encoder_attention_type")),
+    "switch_transformers": replace(
+        T5,
         ffn=lambda config, index: _switch_ffn(config, index, decoder=True),
-        layer=_t5_bias,
         model=_switch_encoder,
-        layers=_t5_layers,
         tied=True,
-        aliases=T5_NAMES,
         ignored=(*T5.ignored, "encoder_sparse_step", "decoder_sparse_step", "expert_capacity"),
     ),
 }
