@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.hardware import Hardware
-from planner.memory import MemoryPlan, checkpoint_bytes
+from planner.memory import VISION, MemoryPlan, checkpoint_bytes
 from planner.model import Model
 from planner.precision import Precision, policy
 from planner.units import TRILLION, anywhere, everywhere, gigabytes, largest_of
@@ -50,6 +50,11 @@ def warnings(model: Model, hardware: Hardware, step: Step, memory: MemoryPlan) -
         needed = "weights, KV cache and buffers take " + gigabytes(largest_of(memory.total_bytes))
         wanted = f"; what would fit: {', or '.join(memory.advice)}" if memory.advice else ""
         found.append(f"{needed}, {hardware.name} has {gigabytes(memory.capacity_bytes)}{wanted}")
+    if model.vision_parameters:
+        size = gigabytes(checkpoint_bytes(model, model.quantization.precision("bf16"))[VISION])
+        found.append(
+            f"towers for pictures or sound are not in memory here: an engine that loads them needs {size} more"
+        )
     return tuple(found)
 
 

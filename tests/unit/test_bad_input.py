@@ -267,6 +267,12 @@ def test_a_context_beyond_the_model_s_own_is_a_note(folder: Path, capsys: pytest
     assert json.loads(captured.out)["totals"]["lower_s"] > 0
 
 
+def test_towers_that_memory_leaves_out_are_a_note(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(folder, "model.yaml", yaml.safe_dump({**MODEL, "vision_parameters": 3 * 10**9}))
+    assert run(["ops", path, "--hardware", "h100-sxm", "--format", "json"]) == 0
+    assert capsys.readouterr().err.endswith("not in memory here: an engine that loads them needs 6.00 GB more\n")
+
+
 def test_weights_beyond_the_memory_are_a_note(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ops", "llama-3.1-70b", "--hardware", "t4", "--batch", "1000000000", "--format", "json"]) == 0
     captured = capsys.readouterr()
