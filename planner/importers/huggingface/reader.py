@@ -147,7 +147,8 @@ def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
     whole = Config(data, config._where, defaults=class_defaults(chosen.wrapper_type))  # noqa: SLF001 - the same file
     whole.faults = config.faults
     top = whole.flag("tie_word_embeddings", default=chosen.wrapper.tied is True)
-    found = {"top": top, "text": nested, "either": top or nested, "never": False}[chosen.wrapper.tie]
+    first = top if whole.given("tie_word_embeddings") else nested
+    found = {"top": top, "text": nested, "either": top or nested, "first": first, "never": False}[chosen.wrapper.tie]
     said = config.given("tie_word_embeddings") and not whole.given("tie_word_embeddings")
     if said and nested != found:
         chosen.notes.append(

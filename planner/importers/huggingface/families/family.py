@@ -17,6 +17,7 @@ NO_WEIGHT = Norm(kind="layer_norm", weight=False)
 
 LayerFields = Callable[[Config, int], dict[str, Any]]
 ModelFields = Callable[[Config], dict[str, Any]]
+Tie = Literal["top", "text", "either", "first", "never"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,9 @@ class Family:
         Turns a file of nested parts into one part, which is then read as if it stood at the top.
     text : str, optional
         The file describes several towers: the type of the text part where the part does not say it.
-    tie : {"top", "text", "either", "never"}
-        Where such a file says whether the embeddings are tied.
+    tie : Tie
+        Where such a file says whether the embeddings are tied: at the top, in the text part, in either, in the first of them that says
+        anything, or nowhere.
     """
 
     attention: AttentionReader = nothing
@@ -64,7 +66,7 @@ class Family:
     ignored: tuple[str, ...] = ()
     flat: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     text: str | None = None
-    tie: Literal["top", "text", "either", "never"] = "top"
+    tie: Tie = "top"
 
 
 def biased_head(config: Config) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader

@@ -151,6 +151,8 @@ def _mllama_model(config: Config) -> dict[str, Any]:
     return {"embedding_rows": config.integer("vocab_size") + 8}
 
 
+HUNYUAN = Family(attention=softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head"), ffn=dense())
+
 FAMILIES: dict[str, Family] = {
     "mllama_text_model": Family(attention=_mllama, ffn=dense(), layer=_mllama_layer, model=_mllama_model),
     "llama": LLAMA,
@@ -182,9 +184,8 @@ FAMILIES: dict[str, Family] = {
         ffn=dense(bias=_either("bias", "mlp_bias")),
     ),
     "hyperclovax": replace(LLAMA, norms=each(lambda config: 4 if flag(config, "use_post_norm") else 2)),
-    "hunyuan_v1_dense": Family(
-        attention=softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head"), ffn=dense()
-    ),
+    "hunyuan_v1_dense": HUNYUAN,
+    "hunyuan_vl_text": HUNYUAN,
     "nemotron": Family(attention=llama_attention, ffn=dense(kind="plain", bias="mlp_bias"), norm=LAYER),
     "jais2": Family(attention=llama_attention, ffn=dense(kind="plain", bias="mlp_bias"), norm=LAYER),
     "apertus": Family(

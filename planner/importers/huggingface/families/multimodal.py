@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from planner.importers.huggingface.families.family import Family
+from planner.importers.huggingface.families.family import Family, Tie
 
 TEXT_TYPES = {
     # type of the whole: type of its text part where the part does not say it
@@ -46,7 +44,7 @@ TEXT_TYPES = {
     "florence2": "bart",
     "got_ocr2": "qwen2",
     "h2ovl_chat": "mistral",
-    "hunyuan_vl": "hunyuan_v1_dense",
+    "hunyuan_vl": "hunyuan_vl_text",
     "nvlm_d": "qwen2",
     "skywork_chat": "qwen2",
     "opencua": "qwen2",
@@ -144,11 +142,13 @@ TIED_BY_EITHER = frozenset(
         "glm4v",
         "glm4v_moe",
         "minimax_m3_vl",
-        "glm46v",
-        "glmga",
+        "shieldgemma2",
     }
 )
 """Types whose embeddings are tied if the whole or the text part says so."""
+
+TIED_BY_FIRST = frozenset({"perception_lm"})
+"""Types whose text part says whether the embeddings are tied where the whole does not."""
 
 NEVER_TIED = frozenset(
     {
@@ -166,12 +166,16 @@ NEVER_TIED = frozenset(
 """Types whose LM head is a matrix of its own, whatever the file says."""
 
 
-def _tie(name: str) -> Literal["top", "text", "either", "never"]:
-    if name in NEVER_TIED:
-        return "never"
-    if name in TIED_BY_TEXT:
-        return "text"
-    return "either" if name in TIED_BY_EITHER else "top"
+_TIES: dict[Tie, frozenset[str]] = {
+    "never": NEVER_TIED,
+    "text": TIED_BY_TEXT,
+    "either": TIED_BY_EITHER,
+    "first": TIED_BY_FIRST,
+}
+
+
+def _tie(name: str) -> Tie:
+    return next((tie for tie, names in _TIES.items() if name in names), "top")
 
 
 FAMILIES: dict[str, Family] = {name: Family(text=text, tie=_tie(name)) for name, text in TEXT_TYPES.items()}
