@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -267,6 +267,21 @@ class Hardware(_Part):
         if links.scale_out is not None and links.scale_out.latency is None:
             changes["scale_out"] = links.scale_out.model_copy(update={"latency": defaults.scale_out})
         return self.model_copy(update={"links": links.model_copy(update=changes)}) if changes else self
+
+    def recalled(self, formats: Collection[str], *, linked: bool) -> tuple[str, ...]:
+        """Return the paths of the figures that an answer rests on and that were recalled, not read again.
+
+        Parameters
+        ----------
+        formats : collection of str
+            The peaks that the arithmetic runs at: keys of ``peak``.
+        linked : bool
+            Whether links between chips are used.
+        """
+        used = {f"peak.{name}" for name in formats}
+        parts = ("memory.", *(("links.scale_up.", "links.scale_out.") if linked else ()))
+        figures = ((path, figure) for path, figure in self.figures() if path in used or path.startswith(parts))
+        return tuple(path for path, figure in figures if figure.value is not None and not figure.verified)
 
     def figures(self) -> list[tuple[str, Figure]]:
         """Return every figure with its path, in the order of the file."""

@@ -211,6 +211,12 @@ class Precision:
         return self.base.arithmetic
 
     @property
+    def arithmetics(self) -> frozenset[str]:
+        """The formats that anything is computed in: keys of ``peak`` in a hardware file."""
+        schemes = (self.linear, self.experts, self.base, *(part.scheme for part in self.parts))
+        return frozenset({self.attention_arithmetic, *(scheme.arithmetic for scheme in schemes)})
+
+    @property
     def formats(self) -> Mapping[str, str]:
         """What runs in which format, in words for reports and JSON."""
         return {

@@ -173,8 +173,15 @@ def step_record(result: StepRating, memory: MemoryPlan | None = None) -> Record:
         "totals": totals_record(result),
         "memory": None if memory is None else memory_record(memory),
         "notes": list(result.notes),
+        "unverified": list(recalled_figures(result)),
         "provenance": "bound",
     }
+
+
+def recalled_figures(result: StepRating) -> tuple[str, ...]:
+    """Return the figures of the chip that a step's times rest on and that were recalled, not read again."""
+    used = {rating.rate.used for rating in result.ops}
+    return result.hardware.recalled(used, linked=not result.layout.is_single)
 
 
 def layout_record(layout: Layout) -> Record:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.hardware import Hardware
 from planner.memory import VISION, MemoryPlan, checkpoint_bytes
 from planner.model import Model
@@ -74,6 +76,13 @@ def checkpoint_warning(model: Model) -> str | None:
         f"{model.name} stores {gigabytes(stored)} ({model.checkpoint.source}), arithmetic on its description gives "
         f"{gigabytes(computed)}: check both"
     )
+
+
+def recalled_warning(hardware: Hardware, figures: Sequence[str]) -> tuple[str, ...]:
+    """Return in words that figures of a chip were recalled, not read again; nothing where there are none."""
+    if not figures:
+        return ()
+    return (f"{hardware.name}: {', '.join(figures)} recalled from the document and not read again [unverified]",)
 
 
 GAPS = ("bf16", "fp8", "int8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from planner.cli.tables import new_table
+from planner.cli.tables import Blocks
 from planner.report import words
 
 if TYPE_CHECKING:
@@ -17,14 +17,26 @@ Show = Callable[[str, float | None], str]
 UNVERIFIED = " ?"
 """Mark of a figure that was recalled and not read again."""
 
+LEGEND = f"{UNVERIFIED.strip()} recalled from its document and not read again [unverified]"
+"""What the mark means."""
+
 
 def comparison_rows(chips: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return a row for each figure that any of the chips has, with a column for each chip."""
+    """Return a row for each figure that any of the chips has, with a column for each chip, and whose was recalled."""
     paths = dict.fromkeys(path for chip in _fullest_first(chips) for path in chip["figures"])
     return [
-        {"figure": path, **{chip["id"]: chip["figures"].get(path, {}).get("value") for chip in chips}}
+        {
+            "figure": path,
+            **{chip["id"]: chip["figures"].get(path, {}).get("value") for chip in chips},
+            "unverified": " ".join(chip["id"] for chip in chips if _is_recalled(chip, path)),
+        }
         for path in sorted(paths, key=lambda path: _ORDER.index(path.partition(".")[0]))
     ]
+
+
+def _is_recalled(chip: Record, path: str) -> bool:
+    figure = chip["figures"].get(path)
+    return figure is not None and figure["value"] is not None and not figure["verified"]
 
 
 _ORDER = ("peak", "memory", "cache", "links", "power", "price")
@@ -48,14 +60,10 @@ def comparison_tables(chips: Sequence[Record], show: Show) -> Iterable[Renderabl
     """
     from rich.text import Text  # noqa: PLC0415 - only for people
 
-    headings = [chip["id"] for chip in chips]
-    table = new_table("figure", *headings, right=tuple(headings))
-    for row in comparison_rows(chips):
-        path = row["figure"]
-        table.add_row(path, *(_cell(chip, path, show) for chip in chips))
-    yield table
-    if any(not figure["verified"] for chip in chips for figure in chip["figures"].values()):
-        yield Text(f"{UNVERIFIED.strip()} recalled from its document and not read again [unverified]")
+    paths = [row["figure"] for row in comparison_rows(chips)]
+    yield Blocks("figure", paths, {chip["id"]: [_cell(chip, path, show) for path in paths] for chip in chips})
+    if any(_is_recalled(chip, path) for chip in chips for path in paths):
+        yield Text(LEGEND)
     for chip in chips:
         for gap in chip["gaps"]:
             yield Text(f"• {gap}")
@@ -65,4 +73,4 @@ def _cell(chip: Record, path: str, show: Show) -> str:
     figure = chip["figures"].get(path)
     if figure is None or figure["value"] is None:
         return words.NOTHING
-    return show(path, figure["value"]) + ("" if figure["verified"] else UNVERIFIED)
+    return show(path, figure["value"]) + (UNVERIFIED if _is_recalled(chip, path) else "")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner import catalogue, records
-from planner.cli.comparison import comparison_rows, comparison_tables
+from planner.cli.comparison import LEGEND, UNVERIFIED, comparison_rows, comparison_tables
 from planner.cli.options import output_options
 from planner.cli.output import Result, emit
 from planner.cli.progress import tracked
@@ -68,23 +68,29 @@ def _row(identity: str, chip: Hardware) -> dict[str, Any]:
         "memory_bytes": chip.memory.plannable_bytes,
         "memory_bytes_per_s": bandwidth,
         "critical_intensity": critical_intensity(rate, bandwidth) if rate and bandwidth else None,
+        "unverified": " ".join(chip.recalled({sixteen_bit.used}, linked=False)),
     }
 
 
 def _list(rows: Sequence[dict[str, Any]]) -> Iterable[RenderableType]:
+    from rich.text import Text  # noqa: PLC0415 - only for people
+
     right = ("year", "16-bit peak", "memory", "bandwidth", "ridge")
     table = new_table("name", "vendor", *right, right=right)
     for row in rows:
+        recalled = row["unverified"]
         table.add_row(
             row["id"],
             row["vendor"],
             str(row["year"] or words.NOTHING),
-            words.scaled(row["bf16_flops_per_s"], "FLOP/s"),
-            words.scaled(row["memory_bytes"], "B"),
-            words.scaled(row["memory_bytes_per_s"], "B/s"),
+            words.scaled(row["bf16_flops_per_s"], "FLOP/s") + (UNVERIFIED if "peak." in recalled else ""),
+            words.scaled(row["memory_bytes"], "B") + (UNVERIFIED if "memory.capacity" in recalled else ""),
+            words.scaled(row["memory_bytes_per_s"], "B/s") + (UNVERIFIED if "memory.bandwidth" in recalled else ""),
             words.number(row["critical_intensity"]),
         )
     yield table
+    if any(row["unverified"] for row in rows):
+        yield Text(LEGEND)
 
 
 def _one(record: dict[str, Any]) -> Iterable[RenderableType]:

@@ -24,7 +24,7 @@ from planner.cli.tables import new_table
 from planner.memory import PARTS, MemoryPlan, memory_plan
 from planner.parallel import DEGREES, Layout
 from planner.report import words
-from planner.scenario import choose_precision, warnings
+from planner.scenario import choose_precision, recalled_warning, warnings
 from planner.step import StepRating, rate_step
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ def command(**options: Any) -> None:
         others = [rate_step(model, hardware, step, precision, layout) for precision in side_by_side]
         return _tables(result, others, memory)
 
-    notes = (*warnings(model, hardware, step, memory), *result.notes)
+    recalled = recalled_warning(hardware, record["unverified"])
+    notes = (*warnings(model, hardware, step, memory), *result.notes, *recalled)
     emit(
         Result(record=record, rows=record["ops"], tables=tables, notes=notes),
         options["output_format"],

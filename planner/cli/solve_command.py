@@ -15,7 +15,7 @@ from planner.cli.tables import new_table
 from planner.errors import InputError
 from planner.precision import KV_FORMATS
 from planner.report import words
-from planner.scenario import choose_precision, default_lengths, model_warnings
+from planner.scenario import choose_precision, default_lengths, model_warnings, recalled_warning
 from planner.workload import Phase
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _print(solution: Solution, options: dict[str, Any]) -> None:
     from planner.solve.record import solution_record  # noqa: PLC0415
 
     record = solution_record(solution)
-    notes = tuple(model_warnings(solution.model))
+    notes = (*model_warnings(solution.model), *recalled_warning(solution.hardware, solution.recalled))
     result = Result(record=record, rows=_rows(record), tables=lambda: _tables(solution), notes=notes)
     emit(result, options["output_format"], options["output"])
 

@@ -25,6 +25,7 @@ def solution_record(solution: Solution) -> Record:
         "max_chips": solution.max_chips,
         "engine": solution.engine.name,
         "records": [_answer(answer) for answer in solution.answers],
+        "unverified": list(solution.recalled),
         "provenance": "bound",
     }
 

@@ -73,6 +73,12 @@ class Solution:
         """Whether the model fits on the chips allowed, in any of the precisions."""
         return any(answer.chips.minimum_to_fit is not None for answer in self.answers)
 
+    @property
+    def recalled(self) -> tuple[str, ...]:
+        """The figures of the chip that the answers rest on and that were recalled, not read again."""
+        asked = {arithmetic for answer in self.answers for arithmetic in answer.precision.arithmetics}
+        return self.hardware.recalled({self.hardware.rate(name).used for name in asked}, linked=self.max_chips > 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:

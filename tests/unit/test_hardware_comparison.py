@@ -45,6 +45,51 @@ def test_recalled_figures_are_marked() -> None:
     assert "[unverified]" in text
 
 
+def test_recalled_figures_are_marked_in_the_list_and_in_csv() -> None:
+    line = next(line for line in run().splitlines() if line.strip().startswith("epyc-9654"))
+    assert "14.7 TFLOP/s ?" in line
+    assert "[unverified]" in run()
+    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(run("--format", "csv")))}
+    assert rows["epyc-9654"]["unverified"] == "peak.bf16"
+    assert rows["h100-sxm"]["unverified"] == ""
+    compared = list(csv.DictReader(io.StringIO(run("--compare", "h100-sxm", "epyc-9654", "--format", "csv"))))
+    assert {row["figure"]: row["unverified"] for row in compared}["peak.bf16"] == "epyc-9654"
+
+
+@pytest.mark.parametrize("verb", [("ops",), ("solve", "--max-chips", "1")])
+def test_answers_name_the_recalled_figures_that_they_rest_on(verb: tuple[str, ...]) -> None:
+    command, *options = verb
+    asked = [command, "llama-3.2-1b", "--precision", "bf16", "--format", "json", *options, "--hardware"]
+    recalled, read = (CliRunner().invoke(cli, [*asked, chip]) for chip in ("epyc-9654", "h100-sxm"))
+    assert json.loads(recalled.stdout)["unverified"] == ["peak.bf16"]
+    assert "peak.bf16 recalled from the document and not read again [unverified]" in recalled.stderr
+    assert json.loads(read.stdout)["unverified"] == []
+    assert "[unverified]" not in read.stderr
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100, 160])
+def test_no_figure_is_cut_however_narrow(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    chips = ("h100-sxm", "h200-sxm", "b200-sxm", "m4-max", "epyc-9654", "tpu-v5e")
+    text = run("--compare", *chips)
+    tables = [line for line in text.splitlines() if not line.startswith("•")]
+    assert max(map(len, tables)) <= max(columns, 80)
+    assert "…" not in text
+    headings = [word for line in tables if "figure" in line for word in line.split() if word != "figure"]
+    assert headings == list(chips)
+    prices = [line.split() for line in tables if "price.hourly" in line]
+    assert ["14.2416", "USD/h"] in [line[i : i + 2] for line in prices for i in range(len(line))]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_operations_are_not_cut(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    arguments = ["ops", "deepseek-v3", "--hardware", "h200-sxm", "--batch", "64", "--tp", "8", "--ep", "8"]
+    result = CliRunner().invoke(cli, arguments)
+    assert "…" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= columns
+
+
 def test_json_and_csv() -> None:
     chips = json.loads(run("--compare", *CHIPS, "--format", "json"))
     assert [chip["id"] for chip in chips] == list(CHIPS)
