@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.importers.huggingface.benign import BENIGN
 from planner.importers.huggingface.config import Config
-from planner.model import Model
+from planner.model import FeedForward, Model
 
 TowerCount = Callable[[Config], int]
 """Returns the parameters of one tower."""
@@ -72,6 +72,12 @@ class Whole:
         """Elements of the text model's residual stream."""
         return self.text.hidden_size
 
+    @property
+    def intermediate_size(self) -> int:
+        """Elements within the text model's first feed-forward network."""
+        networks = [block for kind in self.text.layer_kinds for block in kind.layer.networks]
+        return next((block.intermediate_size for block in networks if isinstance(block, FeedForward)), 0)
+
     def integer(self, field: str, *rest: Any) -> int:
         """Return a whole number that stands at the top."""
         return self.config.integer(field, *rest)
@@ -118,6 +124,10 @@ class Whole:
         if count is None:
             raise UncountedError(f"{self.prefix}{field}: a tower of type {found[:60]!r} is not one that is counted")
         return count(self.part(field, usual))
+
+    def own(self, field: str, usual: str) -> int:
+        """Return the parameters of a nested part of which the class of the whole has one kind, whatever type the part states."""
+        return self.kinds[usual](self.part(field, usual))
 
     def strange(self) -> list[str]:
         """Return the fields of towers that were not read, are not of their class, and are not known to change nothing."""
