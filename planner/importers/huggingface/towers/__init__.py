@@ -11,14 +11,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import PlannerError
-from planner.importers.huggingface.towers import clip, qwen
+from planner.importers.huggingface.towers import blip, clip, intern, llama, pixtral, qwen, sam, vq
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 from planner.model import Model
 
-KINDS: Mapping[str, TowerCount] = {**clip.KINDS, **qwen.KINDS}
+KINDS: Mapping[str, TowerCount] = {
+    **blip.KINDS,
+    **clip.KINDS,
+    **intern.KINDS,
+    **llama.KINDS,
+    **pixtral.KINDS,
+    **qwen.KINDS,
+    **sam.KINDS,
+    **vq.KINDS,
+}
 """Of which a whole may have any: most say by its type which tower they have."""
 
-WHOLES: Mapping[str, WholeCount] = {**clip.WHOLES, **qwen.WHOLES}
+WHOLES: Mapping[str, WholeCount] = {
+    **blip.WHOLES,
+    **clip.WHOLES,
+    **intern.WHOLES,
+    **llama.WHOLES,
+    **pixtral.WHOLES,
+    **qwen.WHOLES,
+    **sam.WHOLES,
+    **vq.WHOLES,
+}
 
 PARTS = (
     "vision_config",
