@@ -11,18 +11,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import PlannerError
-from planner.importers.huggingface.towers import blip, clip, intern, llama, pixtral, qwen, sam, vq
+from planner.importers.huggingface.towers import (
+    blip,
+    clip,
+    gemma,
+    intern,
+    llama,
+    phi,
+    pixtral,
+    qwen,
+    sam,
+    stages,
+    timm,
+    vq,
+)
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 from planner.model import Model
 
 KINDS: Mapping[str, TowerCount] = {
     **blip.KINDS,
     **clip.KINDS,
+    **gemma.KINDS,
     **intern.KINDS,
     **llama.KINDS,
+    **phi.KINDS,
     **pixtral.KINDS,
     **qwen.KINDS,
     **sam.KINDS,
+    **stages.KINDS,
+    **timm.KINDS,
     **vq.KINDS,
 }
 """Of which a whole may have any: most say by its type which tower they have."""
@@ -30,11 +47,15 @@ KINDS: Mapping[str, TowerCount] = {
 WHOLES: Mapping[str, WholeCount] = {
     **blip.WHOLES,
     **clip.WHOLES,
+    **gemma.WHOLES,
     **intern.WHOLES,
     **llama.WHOLES,
+    **phi.WHOLES,
     **pixtral.WHOLES,
     **qwen.WHOLES,
     **sam.WHOLES,
+    **stages.WHOLES,
+    **timm.WHOLES,
     **vq.WHOLES,
 }
 

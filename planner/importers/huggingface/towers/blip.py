@@ -97,9 +97,7 @@ def _granite4_vision(whole: Whole) -> int:
     text, width = whole.hidden_size, whole.part("vision_config", "clip_vision_model").integer("hidden_size")
     query, window = _sides(whole)
     part = whole.part("qformer_config", "blip_2_qformer")
-    one = norm(width) + _querying(
-        part, width, width, instructed=part.flag("use_qformer_text_input", default=False)
-    )
+    one = norm(width) + _querying(part, width, width, instructed=part.flag("use_qformer_text_input", default=False))
     one += norm(width) + (query**2 + window**2) * width + linear(width, text)
     levels = len(whole.config.listed("deepstack_layer_map") or ())
     corners = 4

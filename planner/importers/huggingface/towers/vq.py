@@ -73,7 +73,11 @@ def emu3_vqgan(config: Config) -> int:
     widths, blocks = _widths(config), config.integer("num_res_blocks")
     base, last, code = config.integer("base_channels"), widths[-1], config.integer("embed_dim")
     levels = set(config.integers("attn_resolutions") or ())
-    attended, latent, coded = attention(config.integer("hidden_size")), config.integer("latent_channels"), _latents(config)
+    attended, latent, coded = (
+        attention(config.integer("hidden_size")),
+        config.integer("latent_channels"),
+        _latents(config),
+    )
 
     def at(level: int, guide: int) -> int:
         return attended + _guided(widths[level], guide) if level in levels else 0
