@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import PlannerError
+from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.towers import (
     blip,
     clip,
@@ -95,14 +96,17 @@ def read_towers(
     int or None
         None where a tower cannot be counted; a note says why.
     """
-    count = WHOLES.get(model_type)
+    # A file may state the type of its text model at the top; the class then names the whole.
+    named = stated_architecture(data) or ""
+    of = model_type if model_type in WHOLES or named not in WHOLES else named
+    count = WHOLES.get(of)
     if count is None:
         stated = [field for field in PARTS if isinstance(data.get(field), Mapping)]
         if not stated and not is_wrapper:
             return 0, []
         what = f" ({', '.join(stated)})" if stated else ""
         return None, [f"vision_parameters: the towers of a {model_type} are not counted{what}"]
-    whole = Whole(data, where, model_type, text, KINDS)
+    whole = Whole(data, where, of, text, KINDS)
     try:
         found = count(whole)
         whole.config.raise_faults()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers.clip import embedding, patches
-from planner.importers.huggingface.towers.counts import attention, block, convolution, linear, mlp, norm
+from planner.importers.huggingface.towers.counts import attention, convolution, linear, mlp, norm
 from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount
 
 
@@ -59,7 +59,7 @@ def _internvl(usual: str) -> WholeCount:
         factor = int(1 / whole.config.real("downsample_ratio", 0.5))
         width = whole.part("vision_config", usual).integer("hidden_size") * factor**2
         projector = norm(width) + mlp(width, whole.hidden_size, outputs=whole.hidden_size)
-        return whole.tower("vision_config", usual) + projector
+        return whole.own("vision_config", usual) + projector
 
     return read
 

@@ -27,7 +27,7 @@ def _halved(config: Config, hidden: int) -> int:
 
 
 def phi4_audio(config: Config) -> int:
-    """A conformer: in each layer attention and a convolution between two gated networks; one bias of distance for all layers."""
+    """Phi-4 multimodal's sound: in each layer attention and a convolution between two networks; one bias of distance for all layers."""
     hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
     network = norm(hidden) + mlp(hidden, config.integer("intermediate_size"), gated=True)
     outer, deep = config.integer("ext_pw_out_channel"), hidden * config.integer("depthwise_multiplier")

@@ -9,14 +9,27 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from planner.importers.huggingface.benign import BENIGN
+from planner.importers.huggingface.benign import BENIGN, is_harmless_if_false
 from planner.importers.huggingface.config import Config
 from planner.model import FeedForward, Model
 
 TowerCount = Callable[[Config], int]
 """Returns the parameters of one tower."""
 
-HARMLESS = frozenset({"num_heads", "num_attention_heads", "in_chans", "spatial_patch_size", "vocab_size"})
+HARMLESS = frozenset(
+    {
+        "default_output_length",
+        "global_head_dim",
+        "image_seq_length",
+        "in_chans",
+        "num_attention_heads",
+        "num_heads",
+        "spatial_patch_size",
+        "tie_word_embeddings",
+        "video_seq_length",
+        "vocab_size",
+    }
+)
 """Fields that files of towers carry and no class turns into shapes: heads share the width out, the rest is left over from other classes."""
 
 
@@ -134,7 +147,10 @@ class Whole:
         left = []
         for field, (config, known) in self.parts.items():
             harmless = {*BENIGN, *HARMLESS, *known}
-            left += [f"{field}.{name}" for name in config.unread() if name not in harmless]
+            unread = [name for name in config.unread() if name not in harmless]
+            left += [
+                f"{field}.{name}" for name in unread if not (is_harmless_if_false(name) and config.get(name) is False)
+            ]
         return left
 
 
