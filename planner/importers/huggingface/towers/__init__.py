@@ -65,6 +65,7 @@ PARTS = (
     "audio_config",
     "vision_tower",
     "visual",
+    "vit_config",
     "vision",
     "encoder_config",
     "sound_config",

@@ -44,15 +44,27 @@ def gemma4_audio(config: Config) -> int:
     return halved + entered + config.integer("num_hidden_layers") * layer + out
 
 
+def _pairs(config: Config, field: str) -> list[tuple[int, int]]:
+    """Return a pair of positive whole numbers for each of the two convolutions."""
+    values = config.listed(field, 2) or ()
+    pairs = [tuple(value) for value in values if isinstance(value, list) and len(value) == 2]  # noqa: PLR2004 - a pair
+    if len(pairs) != len(values) or any(type(size) is not int or size < 1 for pair in pairs for size in pair):
+        config.fault(field, "is not a pair of positive whole numbers for each convolution")
+        return []
+    return pairs
+
+
 def gemma3n_audio(config: Config) -> int:
     """Gemma 3n's sound."""
     hidden, frequencies = config.integer("hidden_size"), config.integer("input_feat_size")
     entered, channels = 0, 1
-    kernels, strides = config.listed("sscp_conv_kernel_size", 2) or (), config.listed("sscp_conv_stride_size", 2) or ()
+    kernels, strides = _pairs(config, "sscp_conv_kernel_size"), _pairs(config, "sscp_conv_stride_size")
     made = config.integers("sscp_conv_channel_size", 2, least=1) or ()
     for kernel, stride, outputs in zip(kernels, strides, made, strict=False):
         entered += convolution(channels, outputs, *kernel, bias=False) + norm(outputs, bias=False)
         frequencies, channels = (frequencies + 2 - kernel[-1]) // stride[-1] + 1, outputs
+    if frequencies < 1:
+        config.fault("input_feat_size", "leaves no frequencies after the convolutions")
     entered += linear(channels * frequencies, hidden, bias=False)
     head = hidden // config.integer("conf_num_attention_heads")
     layer = _conformer(hidden, config.integer("conf_conv_kernel_size"), head)

@@ -40,6 +40,8 @@ def ovis2(config: Config) -> int:
     network = mlp(hidden, inner, gated=True, bias=config.flag("mlp_bias", default=False))
     layer = network + attention(hidden, bias=config.flag("qkv_bias", default=False)) + 2 * norm(hidden, bias=False)
     words = config.integer("vocab_size") - config.integer("num_visual_indicator_tokens", least=0)
+    if words < 1:
+        config.fault("num_visual_indicator_tokens", "leaves no words for the pictures")
     head = linear(hidden * config.integer("hidden_stride") ** 2, words, bias=False) + norm(words)
     tokens = patches(config) * hidden + 2 * norm(hidden, bias=False)
     return embedding(config, bias=True) + tokens + config.integer("num_hidden_layers") * layer + head

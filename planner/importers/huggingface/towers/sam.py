@@ -51,7 +51,19 @@ def clip_without_patches(config: Config) -> int:
     return (patches(config) + 2) * hidden + norm(hidden) + stack(config)
 
 
+def queried(config: Config) -> int:
+    """DeepSeek-OCR 2's encoder: a text model's layers, over patches of another tower and queries."""
+    hidden, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
+    head = config.optional("head_dim") or hidden // heads
+    keys = (config.optional("num_key_value_heads") or heads) * head
+    layer = linear(hidden, heads * head) + 2 * linear(hidden, keys) + linear(heads * head, hidden, bias=False)
+    layer += mlp(hidden, config.integer("intermediate_size"), gated=True, bias=False) + 2 * norm(hidden, bias=False)
+    return config.integer("num_hidden_layers") * layer + norm(hidden, bias=False)
+
+
 KINDS: Mapping[str, TowerCount] = {
+    "deepseek_ocr2_encoder": queried,
+    "deepseek_ocr2_sam_vision_model": sam_downsampled,
     "got_ocr2_vision": sam,
     "pp_chart2table_vision": sam,
     "sam_vision_model": sam,
@@ -93,7 +105,22 @@ def _unlimited_ocr(whole: Whole) -> int:
     return towers + linear(width, whole.hidden_size) + 2 * whole.hidden_size
 
 
+QUERIES = 144 + 256
+"""Learned queries of DeepSeek-OCR 2, for pictures of 768 and of 1,024 pixels a side."""
+
+
+def _deepseek_ocr2(whole: Whole) -> int:
+    """DeepSeek-OCR 2: queries gather what the encoder saw; an element of the text's width marks the end of a view."""
+    seen = whole.within("vision_config", "deepseek_ocr2_vision")
+    towers = seen.own("sam_config", "deepseek_ocr2_sam_vision_model") + seen.own(
+        "encoder_config", "deepseek_ocr2_encoder"
+    )
+    width = seen.part("encoder_config", "deepseek_ocr2_encoder").integer("hidden_size")
+    return towers + QUERIES * width + linear(width, whole.hidden_size) + whole.hidden_size
+
+
 WHOLES: Mapping[str, WholeCount] = {
+    "deepseek_ocr2": _deepseek_ocr2,
     "deepseek_vl_hybrid": _deepseek_vl_hybrid,
     "got_ocr2": _got_ocr2("got_ocr2_vision"),
     "pp_chart2table": _got_ocr2("pp_chart2table_vision"),

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers.counts import attention, convolution, linear, mlp, norm
+from planner.importers.huggingface.towers.intern import sides
 from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount
+from planner.units import LARGEST_COUNT
+
+
+def _widths(config: Config) -> Sequence[int]:
+    """Return the width of each stage; files made before the library had the class call them otherwise."""
+    return config.integers("dim_embed", least=1) or config.integers("embed_dim", least=1) or (1,)
 
 
 def florence(config: Config) -> int:
     """DaViT: each block attends within windows, then across channels; a convolution before each stage widens it."""
-    widths, depths = (
-        config.integers("embed_dim", least=1) or (1,),
-        config.integers("depths", len(config.integers("embed_dim") or ())),
-    )
+    widths = _widths(config)
+    depths = config.integers("depths", len(widths))
     sizes, before = config.integers("patch_size", least=1) or (), config.listed("patch_prenorm") or ()
     ratio, bias = config.real("mlp_ratio", 4), config.flag("qkv_bias", default=True)
     found, inputs = 0, config.integer("in_channels")
@@ -54,10 +59,16 @@ def _molmo2_attention(config: Config, source: int) -> int:
 
 def molmo2(config: Config) -> int:
     """Molmo 2: no norm after the stack, as layers before the last are read."""
-    hidden, size = config.integer("hidden_size"), config.integer("patch_size")
+    return _molmo2(config, config.integer("num_hidden_layers"))
+
+
+def _molmo2(config: Config, layers: int) -> int:
+    hidden, size = config.integer("hidden_size"), config.optional("image_patch_size") or config.integer("patch_size")
     layer = 2 * norm(hidden) + _molmo2_attention(config, hidden) + mlp(hidden, config.integer("intermediate_size"))
     patch = linear(config.integer("num_channels") * size * size, hidden)
-    return patch + config.integer("num_position_embeddings") * hidden + config.integer("num_hidden_layers") * layer
+    high, wide = sides(config, "image_default_input_size" if config.has("image_default_input_size") else "image_size")
+    positions = config.optional("image_num_pos") or config.optional("num_position_embeddings")
+    return patch + (positions or (high // size) * (wide // size)) * hidden + layers * layer
 
 
 KINDS: Mapping[str, TowerCount] = {"florence_vision": florence, "lfm3_vl_vision": lfm3, "molmo2_vision": molmo2}
@@ -66,8 +77,9 @@ KINDS: Mapping[str, TowerCount] = {"florence_vision": florence, "lfm3_vl_vision"
 def _florence2(whole: Whole) -> int:
     """Florence-2: learned positions along each side, a matrix, a norm."""
     vision = whole.part("vision_config", "florence_vision")
-    width, text = (vision.integers("embed_dim", least=1) or (1,))[-1], vision.integer("projection_dim")
-    positions = vision.integer("max_position_embeddings") * width
+    width, text = _widths(vision)[-1], vision.integer("projection_dim")
+    stated = vision.part("image_pos_embed").optional("max_pos_embeddings")
+    positions = (stated or vision.integer("max_position_embeddings")) * width
     return whole.own("vision_config", "florence_vision") + positions + linear(width, text, bias=False) + norm(text)
 
 
@@ -80,17 +92,24 @@ def _lfm3_vl(whole: Whole) -> int:
     return whole.tower("vision_config", "lfm3_vl_vision") + projector
 
 
-def _molmo2(whole: Whole) -> int:
+def _molmo2_whole(whole: Whole) -> int:
     """Molmo 2: attention pools neighbouring patches of some layers' outputs; a gated network leads to the text."""
     part = whole.part("adapter_config", "molmo2_adapter")
-    levels = len(part.listed("vision_feature_layer") or ())
-    hidden, inner, bias = (
-        part.integer("hidden_size"),
-        part.integer("intermediate_size"),
-        part.flag("mlp_bias", default=False),
+    read = (
+        part.integers("vit_layers", least=-LARGEST_COUNT)
+        or part.integers("vision_feature_layer", least=-LARGEST_COUNT)
+        or (0,)
     )
-    network = 2 * linear(hidden, inner, bias=bias) + linear(inner, part.integer("text_hidden_size"), bias=False)
-    return whole.own("vision_config", "molmo2_vision") + _molmo2_attention(part, hidden * levels) + network
+    old = not whole.config.given("vision_config") and whole.config.given("vit_config")
+    vision = whole.part("vit_config" if old else "vision_config", "molmo2_vision")
+    layers = vision.integer("num_hidden_layers")
+    if old:
+        # The checkpoints of such files end with the last layer that is read, whatever number the file states.
+        layers = max(layer % layers for layer in read) + 1
+    hidden, inner = part.integer("hidden_size"), part.integer("intermediate_size")
+    network = 2 * linear(hidden, inner, bias=part.flag("mlp_bias", default=False))
+    network += linear(inner, part.integer("text_hidden_size"), bias=False)
+    return _molmo2(vision, layers) + _molmo2_attention(part, hidden * len(read)) + network
 
 
 def _fuyu(whole: Whole) -> int:
@@ -102,5 +121,5 @@ WHOLES: Mapping[str, WholeCount] = {
     "florence2": _florence2,
     "fuyu": _fuyu,
     "lfm3_vl": _lfm3_vl,
-    "molmo2": _molmo2,
+    "molmo2": _molmo2_whole,
 }

@@ -68,6 +68,24 @@ def janus_vqgan(config: Config) -> int:
     return encoder + decoder + book + linear(latent, code) + linear(code, latent)
 
 
+def chameleon_vqgan(config: Config) -> int:
+    """Chameleon: an encoder alone; attention at the resolutions that the file lists, and in the middle."""
+    widths, blocks = _widths(config), config.integer("num_res_blocks")
+    base, last, latent = config.integer("base_channels"), widths[-1], config.integer("latent_channels")
+    attends = config.text("attn_type", "vanilla") == "vanilla"
+    chosen = set(config.integers("attn_resolutions") or ()) if attends else set()
+    down, above, side = _resampled(widths[:-1]), base, config.integer("resolution")
+    for width in widths:
+        down += _level(above, width, blocks, norm(width) + attention(width) if side in chosen else 0)
+        above, side = width, side // 2
+    middle = 2 * _residual(last, last) + (norm(last) + attention(last) if attends else 0)
+    code = config.integer("embed_dim")
+    encoder = (
+        _square(config.integer("in_channels"), base) + down + middle + norm(last) + _square(last, _latents(config))
+    )
+    return encoder + config.integer("num_embeddings") * code + linear(latent, code) + linear(code, latent)
+
+
 def emu3_vqgan(config: Config) -> int:
     """Emu3: frames as well as pictures; the decoder's norms are guided by the code."""
     widths, blocks = _widths(config), config.integer("num_res_blocks")
@@ -114,6 +132,7 @@ def janus_vision(config: Config) -> int:
 
 
 KINDS: Mapping[str, TowerCount] = {
+    "chameleon_vqgan": chameleon_vqgan,
     "emu3_vqgan": emu3_vqgan,
     "janus_vision_model": janus_vision,
     "janus_vqgan": janus_vqgan,
@@ -135,9 +154,17 @@ def _janus(whole: Whole) -> int:
     return towers + read + made + head
 
 
-def _emu3(whole: Whole) -> int:
-    """Emu3: tokens of pictures are words of the text's vocabulary."""
-    return whole.own("vq_config", "emu3_vqgan")
+def _tokens(usual: str) -> WholeCount:
+    """Chameleon and Emu3: tokens of pictures are words of the text's vocabulary."""
+
+    def read(whole: Whole) -> int:
+        return whole.own("vq_config", usual)
+
+    return read
 
 
-WHOLES: Mapping[str, WholeCount] = {"emu3": _emu3, "janus": _janus}
+WHOLES: Mapping[str, WholeCount] = {
+    "chameleon": _tokens("chameleon_vqgan"),
+    "emu3": _tokens("emu3_vqgan"),
+    "janus": _janus,
+}

@@ -16,21 +16,15 @@ from planner.model import FeedForward, Model
 TowerCount = Callable[[Config], int]
 """Returns the parameters of one tower."""
 
-HARMLESS = frozenset(
-    {
-        "default_output_length",
-        "global_head_dim",
-        "image_seq_length",
-        "in_chans",
-        "num_attention_heads",
-        "num_heads",
-        "spatial_patch_size",
-        "tie_word_embeddings",
-        "video_seq_length",
-        "vocab_size",
-    }
-)
-"""Fields that files of towers carry and no class turns into shapes: heads share the width out, the rest is left over from other classes."""
+_NAMES = """
+default_output_length enable_checkpoint float32_attention global_head_dim image_feature_dropout image_feature_source
+image_seq_length in_chans is_composition max_image_size num_attention_heads num_channels num_heads pooling_attention_mask
+position_embedding_type projection_dim size spatial_patch_size tie_word_embeddings use_base_siglip video_seq_length
+visual_temporal_embedding vocab_size
+"""
+
+HARMLESS = frozenset(_NAMES.split())
+"""Fields that files of towers carry and that change no shapes where the count of a tower does not ask for them."""
 
 
 class UncountedError(Exception):
