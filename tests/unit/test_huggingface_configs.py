@@ -251,6 +251,31 @@ def test_the_class_names_the_whole_where_the_type_is_that_of_the_text() -> None:
     assert nameless.vision_parameters is None
 
 
+def test_a_part_that_names_the_whole_is_of_the_usual_kind() -> None:
+    text = {**LLAMA, "hidden_size": 4096, "intermediate_size": 11008}
+    vision = {"model_type": "idefics2", "num_hidden_layers": 2}
+    model = read({"model_type": "idefics2", "text_config": text, "vision_config": vision, "perceiver_config": {}})
+    assert model.vision_parameters == 730_040_832  # the library's Idefics2Model with these parts, less the text model
+    assert not any("tower" in note or "class" in note for note in model.notes)
+
+
+def test_the_first_names_of_a_tower_s_fields_are_understood() -> None:
+    text = {"model_type": "bart", "d_model": 1024, "vocab_size": 51289}
+    widths, whole = [256, 512, 1024, 2048], {"model_type": "florence2", "text_config": text}
+    old = {
+        "model_type": "davit",
+        "dim_embed": widths,
+        "image_pos_embed": {"type": "learned_abs_2d", "max_pos_embeddings": 60},
+        "visual_temporal_embedding": {"type": "COSINE", "max_temporal_embeddings": 100},
+        "image_feature_source": ["spatial_avg_pool", "temporal_avg_pool"],
+        "enable_checkpoint": False,
+    }
+    model = read({**whole, "vision_config": old})
+    # The library's Florence2Model with these widths and positions, under its own names, less the text model.
+    assert model.vision_parameters == 362_854_400
+    assert not any("tower" in note for note in model.notes)
+
+
 def test_a_tower_beside_a_plain_text_model_is_said() -> None:
     model = read(LLAMA | {"vision_config": {"hidden_size": 64}})
     assert model.vision_parameters is None
