@@ -201,6 +201,81 @@ def test_a_strange_field_of_a_tower_is_named() -> None:
     assert model.notes == ("not read, and may change the towers: vision_config.num_registers",)
 
 
+GEMMA3N = {"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text"}}
+
+
+@pytest.mark.parametrize(
+    "audio",
+    [
+        {"sscp_conv_kernel_size": [["a", 3], [3, 3]]},
+        {"sscp_conv_kernel_size": [[], []]},
+        {"sscp_conv_stride_size": [[2, 0], [2, 2]]},
+        {"sscp_conv_stride_size": [[2, 2]]},
+        {"input_feat_size": 1, "sscp_conv_kernel_size": [[3, 9], [3, 9]]},
+    ],
+)
+def test_damaged_convolutions_are_not_counted(audio: dict[str, Any]) -> None:
+    model = read({**GEMMA3N, "audio_config": audio})
+    assert model.vision_parameters is None
+    assert any("audio_config." in note and "the towers are not counted" in note for note in model.notes)
+
+
+def test_an_architecture_of_another_library_that_is_not_known_is_not_guessed() -> None:
+    model = read({**GEMMA3N, "vision_config": {"architecture": "brand_new_net"}})
+    assert model.vision_parameters is None
+    assert "architecture: 'brand_new_net' is not one that is counted" in model.notes[-1]
+
+
+def test_an_argument_that_may_change_an_architecture_is_not_passed_over() -> None:
+    vision = {"architecture": "vit_pe_core_large_patch14_336", "model_args": {"embed_dim": 1024, "swiglu_mlp": True}}
+    model = read({"model_type": "perception_lm", "text_config": LLAMA, "vision_config": vision})
+    assert model.vision_parameters is None
+    assert "model_args: swiglu_mlp" in model.notes[-1]
+
+
+def test_towers_within_a_part_are_told_of_by_their_path() -> None:
+    vision = {"sam_config": {"num_registers": 4}, "encoder_config": {}}
+    model = read({"model_type": "unlimited_ocr", "text_config": {"hidden_size": 1280}, "vision_config": vision})
+    assert model.vision_parameters == 400_770_048
+    assert "not read, and may change the towers: vision_config.sam_config.num_registers" in model.notes
+
+
+def test_the_class_names_the_whole_where_the_type_is_that_of_the_text() -> None:
+    vision = {"model_type": "pixtral", "num_hidden_layers": 2}
+    text = {**LLAMA, "model_type": "ministral3"}
+    whole = {"vision_config": vision, "text_config": text}
+    named = read({"model_type": "ministral3", "architectures": ["Mistral3ForConditionalGeneration"], **whole})
+    assert named.vision_parameters == read({"model_type": "mistral3", **whole}).vision_parameters
+    assert named.notes == ()
+    nameless = read({"model_type": "ministral3", **whole})
+    assert nameless.vision_parameters is None
+
+
+def test_a_part_that_names_the_whole_is_of_the_usual_kind() -> None:
+    text = {**LLAMA, "hidden_size": 4096, "intermediate_size": 11008}
+    vision = {"model_type": "idefics2", "num_hidden_layers": 2}
+    model = read({"model_type": "idefics2", "text_config": text, "vision_config": vision, "perceiver_config": {}})
+    assert model.vision_parameters == 730_040_832  # the library's Idefics2Model with these parts, less the text model
+    assert not any("tower" in note or "class" in note for note in model.notes)
+
+
+def test_the_first_names_of_a_tower_s_fields_are_understood() -> None:
+    text = {"model_type": "bart", "d_model": 1024, "vocab_size": 51289}
+    widths, whole = [256, 512, 1024, 2048], {"model_type": "florence2", "text_config": text}
+    old = {
+        "model_type": "davit",
+        "dim_embed": widths,
+        "image_pos_embed": {"type": "learned_abs_2d", "max_pos_embeddings": 60},
+        "visual_temporal_embedding": {"type": "COSINE", "max_temporal_embeddings": 100},
+        "image_feature_source": ["spatial_avg_pool", "temporal_avg_pool"],
+        "enable_checkpoint": False,
+    }
+    model = read({**whole, "vision_config": old})
+    # The library's Florence2Model with these widths and positions, under its own names, less the text model.
+    assert model.vision_parameters == 362_854_400
+    assert not any("tower" in note for note in model.notes)
+
+
 def test_a_tower_beside_a_plain_text_model_is_said() -> None:
     model = read(LLAMA | {"vision_config": {"hidden_size": 64}})
     assert model.vision_parameters is None

@@ -22,7 +22,7 @@ _TYPES: Mapping[str, str] = {
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",
     "has a recurrence of its own, which is not described": "plamo2 phi4flash rwkv5 rwkv6 rwkv7 rwkv6qwen2",
     "is GIT, a captioner of images, which is not described": "git",
-    "has layers of cross-attention to images that are not described": "idefics chameleon deepseek_ocr2 pi0",
+    "has layers of cross-attention to images that are not described": "idefics pi0",
 }
 
 UNSUPPORTED: Mapping[str, str] = {name: reason for reason, names in _TYPES.items() for name in names.split()}

@@ -234,6 +234,16 @@ FAMILIES: dict[str, Family] = {
             "use_parallel_embedding",
         ),
     ),
+    "chameleon": Family(
+        attention=softmax(
+            bias="attention_bias",
+            output_bias="attention_bias",
+            qk_norm="full",
+            derived_dim=True,
+            more=fixed(qk_norm_bias=True),
+        ),
+        ffn=dense(bias="mlp_bias"),
+    ),
     "phi": Family(
         attention=softmax(bias=True, output_bias=True, qk_norm=phi_norm, more=fixed(qk_norm_bias=True)),
         ffn=dense(kind="plain", bias=True),

@@ -22,6 +22,7 @@ TEXT_TYPES = {
     "cosmos3_edge": "cosmos3_edge_text",
     "cosmos3_omni": "qwen3_vl_text",
     "deepseek_ocr": "deepseek_v2",
+    "deepseek_ocr2": "deepseek_ocr2_text",
     "deepseek_vl": "llama",
     "deepseek_vl_hybrid": "llama",
     "deepseek_vl_v2": "deepseek_v2",

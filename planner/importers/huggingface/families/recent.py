@@ -167,6 +167,17 @@ _flint = full_where(lambda index, count: index < 2 or index % 4 == 1 or index ==
 _beam = full_where(lambda index, count: not (index + 1) % 6 or index == count - 1)
 _first_of_four = full_where(lambda index, count: index % 4 == 0)  # noqa: ARG005 - the signature of every test
 
+_OCR = Family(
+    attention=softmax(bias="attention_bias", output_bias="attention_bias", derived_dim=True),
+    ffn=Experts(
+        shared=_shared,
+        sparse=sparse_by_type(first_layers("first_k_dense_replace", 1)),
+        shared_bias="mlp_bias",
+        otherwise=dense(bias="mlp_bias"),
+    ),
+    ignored=("sliding_window", "layer_types"),
+)
+
 FAMILIES: dict[str, Family] = {
     "apertus1p5_text": replace(LLAMA_LIKE["apertus"], model=_pruned_head),
     "granite_docling_text": LLAMA,
@@ -189,16 +200,8 @@ FAMILIES: dict[str, Family] = {
     "granitemoe_swa": Family(attention=windowed(_first_of_four, sinks=True), ffn=MOE["granitemoeshared"].ffn),
     "axk1": Family(attention=latent(), ffn=Experts(shared=_shared, sparse=_axk_sparse), layer=_axk_layer),
     "sarvam_mla": Family(attention=latent(), ffn=Experts(shared=_shared, sparse=after_dense(default=1))),
-    "unlimited_ocr_text": Family(
-        attention=softmax(bias="attention_bias", output_bias="attention_bias", derived_dim=True),
-        ffn=Experts(
-            shared=_shared,
-            sparse=sparse_by_type(first_layers("first_k_dense_replace", 1)),
-            shared_bias="mlp_bias",
-            otherwise=dense(bias="mlp_bias"),
-        ),
-        ignored=("sliding_window", "layer_types"),
-    ),
+    "deepseek_ocr2_text": _OCR,
+    "unlimited_ocr_text": _OCR,
     "beam": Family(
         attention=windowed(_beam, qk_norm="head", output_gate="element", gate_bias=False),
         ffn=Experts(sparse=sparse_by_type(first_layers("first_k_dense_replace", 3))),

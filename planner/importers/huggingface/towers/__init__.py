@@ -11,17 +11,61 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import PlannerError
-from planner.importers.huggingface.towers import clip, qwen
-from planner.importers.huggingface.towers.whole import UncountedError, Whole, WholeCount
+from planner.importers.huggingface.architectures import stated_architecture
+from planner.importers.huggingface.towers import (
+    blip,
+    clip,
+    gemma,
+    intern,
+    llama,
+    phi,
+    pixtral,
+    qwen,
+    sam,
+    stages,
+    timm,
+    vq,
+)
+from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 from planner.model import Model
 
-WHOLES: Mapping[str, WholeCount] = {**clip.WHOLES, **qwen.WHOLES}
+KINDS: Mapping[str, TowerCount] = {
+    **blip.KINDS,
+    **clip.KINDS,
+    **gemma.KINDS,
+    **intern.KINDS,
+    **llama.KINDS,
+    **phi.KINDS,
+    **pixtral.KINDS,
+    **qwen.KINDS,
+    **sam.KINDS,
+    **stages.KINDS,
+    **timm.KINDS,
+    **vq.KINDS,
+}
+"""Of which a whole may have any: most say by its type which tower they have."""
+
+WHOLES: Mapping[str, WholeCount] = {
+    **blip.WHOLES,
+    **clip.WHOLES,
+    **gemma.WHOLES,
+    **intern.WHOLES,
+    **llama.WHOLES,
+    **phi.WHOLES,
+    **pixtral.WHOLES,
+    **qwen.WHOLES,
+    **sam.WHOLES,
+    **stages.WHOLES,
+    **timm.WHOLES,
+    **vq.WHOLES,
+}
 
 PARTS = (
     "vision_config",
     "audio_config",
     "vision_tower",
     "visual",
+    "vit_config",
     "vision",
     "encoder_config",
     "sound_config",
@@ -53,14 +97,17 @@ def read_towers(
     int or None
         None where a tower cannot be counted; a note says why.
     """
-    count = WHOLES.get(model_type)
+    # A file may state the type of its text model at the top; the class then names the whole.
+    named = stated_architecture(data) or ""
+    of = model_type if model_type in WHOLES or named not in WHOLES else named
+    count = WHOLES.get(of)
     if count is None:
         stated = [field for field in PARTS if isinstance(data.get(field), Mapping)]
         if not stated and not is_wrapper:
             return 0, []
         what = f" ({', '.join(stated)})" if stated else ""
         return None, [f"vision_parameters: the towers of a {model_type} are not counted{what}"]
-    whole = Whole(data, where, model_type, text)
+    whole = Whole(data, where, of, text, KINDS)
     try:
         found = count(whole)
         whole.config.raise_faults()

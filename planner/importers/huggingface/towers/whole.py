@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from planner.importers.huggingface.benign import BENIGN
+from planner.importers.huggingface.benign import BENIGN, is_harmless_if_false
 from planner.importers.huggingface.config import Config
-from planner.model import Model
+from planner.model import FeedForward, Model
 
 TowerCount = Callable[[Config], int]
 """Returns the parameters of one tower."""
 
-HARMLESS = frozenset({"num_heads", "num_attention_heads", "in_chans", "spatial_patch_size", "vocab_size"})
-"""Fields that files of towers carry and no class turns into shapes: heads share the width out, the rest is left over from other classes."""
+_NAMES = """
+default_output_length enable_checkpoint float32_attention global_head_dim image_feature_dropout image_feature_source
+image_seq_length in_chans is_composition max_image_size num_attention_heads num_channels num_heads pooling_attention_mask
+position_embedding_type projection_dim size spatial_patch_size tie_word_embeddings use_base_siglip video_seq_length
+visual_temporal_embedding vocab_size
+"""
+
+HARMLESS = frozenset(_NAMES.split())
+"""Fields that files of towers carry and that change no shapes where the count of a tower does not ask for them."""
 
 
 class UncountedError(Exception):
@@ -51,17 +59,18 @@ class Whole:
         The type of the whole.
     text : Model
         The text model, which projectors lead to.
-    prefix : str
-        Path of the part within the file, with a final dot; empty for the whole.
+    kinds : mapping of str to TowerCount
+        The towers that can be counted, by type.
     """
 
-    def __init__(self, data: Mapping[str, Any], where: str, model_type: str, text: Model, prefix: str = "") -> None:
-        self.data = data
-        self.where = where
+    def __init__(
+        self, data: Mapping[str, Any], where: str, model_type: str, text: Model, kinds: Mapping[str, TowerCount]
+    ) -> None:
         self.model_type = model_type
         self.text = text
-        self.prefix = prefix
-        self.config = Config(data, where, prefix=prefix, defaults=tower_defaults(model_type), is_part=True)
+        self.kinds = kinds
+        self.config = Config(data, where, defaults=tower_defaults(model_type), is_part=True)
+        self.prefix = ""
         self.parts: dict[str, tuple[Config, Mapping[str, Any]]] = {}
         self.notes: list[str] = []
 
@@ -70,48 +79,72 @@ class Whole:
         """Elements of the text model's residual stream."""
         return self.text.hidden_size
 
+    @property
+    def intermediate_size(self) -> int:
+        """Elements within the text model's first feed-forward network."""
+        networks = [block for kind in self.text.layer_kinds for block in kind.layer.networks]
+        return next((block.intermediate_size for block in networks if isinstance(block, FeedForward)), 0)
+
     def integer(self, field: str, *rest: Any) -> int:
         """Return a whole number that stands at the top."""
         return self.config.integer(field, *rest)
 
     def type_of(self, field: str, usual: str) -> str:
-        """Return the type of a nested part: what it says itself, or the `usual` one."""
+        """Return the type of a nested part: what it says itself, or the `usual` one.
+
+        Files made before the parts had types of their own name the type of the whole there.
+        """
         value = self.config.get(field)
         stated = value.get("model_type") if isinstance(value, Mapping) else None
-        return stated if isinstance(stated, str) and stated else usual
+        return stated if isinstance(stated, str) and stated not in ("", self.model_type) else usual
 
     def part(self, field: str, usual: str) -> Config:
         """Return the fields of a nested part; what its class supplies stands for what is absent."""
-        if field not in self.parts:
+        path = f"{self.prefix}{field}"
+        if path not in self.parts:
             known = tower_defaults(self.type_of(field, usual)) or tower_defaults(usual)
-            self.parts[field] = (self.config.part(field, known), known)
-            if self.data.get(field) is None:
-                self.notes.append(f"{self.prefix}{field} is not in the file: that of the class is counted")
-        return self.parts[field][0]
+            self.parts[path] = (self.config.part(field, known), known)
+            if not self.config.given(field):
+                self.notes.append(f"{path} is not in the file: that of the class is counted")
+        return self.parts[path][0]
+
+    def within(self, field: str, usual: str) -> Whole:
+        """Return a nested part that has parts itself; what is read of it is remembered here."""
+        inner = copy(self)
+        inner.config, inner.prefix = self.part(field, usual), f"{self.prefix}{field}."
+        return inner
 
     def has(self, field: str) -> bool:
         """Whether the file, or the class of the whole, describes a part."""
         return self.config.get(field) is not None
 
-    def tower(self, field: str, usual: str, kinds: Mapping[str, TowerCount]) -> int:
-        """Return the parameters of the tower that a nested part describes.
+    def tower(self, field: str, usual: str, kinds: Mapping[str, TowerCount] | None = None) -> int:
+        """Return the parameters of the tower that a nested part describes; `kinds` are looked through before those of all.
 
         Raises
         ------
         UncountedError
-            If it is of none of the `kinds`.
+            If it is of a kind that is not counted.
         """
         found = self.type_of(field, usual)
-        if found not in kinds:
+        count = {**self.kinds, **(kinds or {})}.get(found)
+        if count is None:
             raise UncountedError(f"{self.prefix}{field}: a tower of type {found[:60]!r} is not one that is counted")
-        return kinds[found](self.part(field, usual))
+        return count(self.part(field, usual))
+
+    def own(self, field: str, usual: str) -> int:
+        """Return the parameters of a nested part of which the class of the whole has one kind, whatever type the part states."""
+        return self.kinds[usual](self.part(field, usual))
 
     def strange(self) -> list[str]:
         """Return the fields of towers that were not read, are not of their class, and are not known to change nothing."""
         left = []
         for field, (config, known) in self.parts.items():
             harmless = {*BENIGN, *HARMLESS, *known}
-            left += [f"{self.prefix}{field}.{name}" for name in config.unread() if name not in harmless]
+            unread = [name for name in config.unread() if name not in harmless]
+            left += [
+                f"{field}.{name}" for name in unread if not (is_harmless_if_false(name) and config.get(name) is False)
+            ]
         return left
 
 
