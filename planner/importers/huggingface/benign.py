@@ -72,7 +72,9 @@ weight_mode z_loss_coefficient z_loss_weight
 BENIGN = frozenset(_NAMES.split())
 """Harmless wherever they stand."""
 
-HARMLESS_IF_FALSE = frozenset({"add_cross_attention", "is_encoder_decoder", "use_moe", "is_moe", "use_qk_norm"})
+HARMLESS_IF_FALSE = frozenset(
+    {"add_cross_attention", "is_encoder_decoder", "use_moe", "is_moe", "rm_head", "use_qk_norm"}
+)
 """Fields that change nothing as long as they say no, as do all that end in ``_bias``."""
 
 

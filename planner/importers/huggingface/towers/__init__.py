@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import PlannerError
-from planner.importers.huggingface.towers import clip, qwen
+from planner.importers.huggingface.towers import clip, custom, qwen
 from planner.importers.huggingface.towers.whole import UncountedError, Whole, WholeCount
 from planner.model import Model
 
-WHOLES: Mapping[str, WholeCount] = {**clip.WHOLES, **qwen.WHOLES}
+WHOLES: Mapping[str, WholeCount] = {**clip.WHOLES, **custom.WHOLES, **qwen.WHOLES}
 
 PARTS = (
     "vision_config",

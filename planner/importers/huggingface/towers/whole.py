@@ -8,14 +8,16 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from planner.importers.huggingface.benign import BENIGN
+from planner.importers.huggingface.benign import BENIGN, is_harmless_if_false
 from planner.importers.huggingface.config import Config
 from planner.model import Model
 
 TowerCount = Callable[[Config], int]
 """Returns the parameters of one tower."""
 
-HARMLESS = frozenset({"num_heads", "num_attention_heads", "in_chans", "spatial_patch_size", "vocab_size"})
+HARMLESS = frozenset(
+    {"num_heads", "num_attention_heads", "in_chans", "spatial_patch_size", "tie_word_embeddings", "vocab_size"}
+)
 """Fields that files of towers carry and no class turns into shapes: heads share the width out, the rest is left over from other classes."""
 
 
@@ -25,15 +27,17 @@ class UncountedError(Exception):
 
 @cache
 def _table() -> Mapping[str, Mapping[str, Any]]:
-    text = resources.files(__package__).joinpath("tower_defaults.json").read_text(encoding="utf-8")
-    table: dict[str, dict[str, Any]] = json.loads(text)
+    table: dict[str, dict[str, Any]] = {}
+    for name in ("custom_defaults.json", "tower_defaults.json"):
+        table |= json.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
     return table
 
 
 def tower_defaults(model_type: str) -> Mapping[str, Any]:
     """Return what the class of a tower, or of a whole, supplies for absent fields; empty where none are recorded.
 
-    Taken from the configuration classes of the transformers library, 5.24.0.
+    Taken from the configuration classes of the transformers library, 5.24.0; those of models that it has no class of, from vLLM 0.33.0
+    and the models' own repositories.
     """
     return _table().get(model_type, {})
 
@@ -111,8 +115,14 @@ class Whole:
         left = []
         for field, (config, known) in self.parts.items():
             harmless = {*BENIGN, *HARMLESS, *known}
-            left += [f"{self.prefix}{field}.{name}" for name in config.unread() if name not in harmless]
+            strange = [name for name in config.unread() if name not in harmless]
+            left += [f"{self.prefix}{field}.{name}" for name in strange if not says_no(config, name)]
         return left
+
+
+def says_no(config: Config, field: str) -> bool:
+    """Whether a field that is not read changes nothing, because it is false."""
+    return config.get(field) is False and is_harmless_if_false(field)
 
 
 WholeCount = Callable[[Whole], int]
