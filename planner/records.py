@@ -60,13 +60,15 @@ def stored_record(model: Model, precision: Precision) -> Record:
     total, by_class, how = round(sum(computed.values())), computed, "arithmetic on the architecture"
     if model.vision_parameters is None:
         how += "; towers for pictures or sound, if there are any, are left out"
-    if model.checkpoint is not None and precision == model.quantization.precision(precision.kv.name):
+    as_stored = precision == model.quantization.precision(precision.kv.name)
+    if model.checkpoint is not None and as_stored:
         total, how = model.checkpoint.bytes, model.checkpoint.source
         by_class = {part.of: part.bytes for part in model.checkpoint.by_class} or computed
     return {
         "weight_bytes": total,
         "weight_bytes_by_class": {name: round(size) for name, size in by_class.items()},
         "weight_bytes_from": how,
+        "stored_format_from": model.quantization.source or None if as_stored else f"asked for: {precision.name}",
         "served_weight_bytes": round(sum(weight_bytes(model, precision).values())),
     }
 

@@ -17,9 +17,6 @@ from planner.model import Checkpoint, Model
 from planner.units import MEBI
 
 CONFIG_NAME = "config.json"
-EXPORTER_NAME = "hf_quant_config.json"
-"""Where NVIDIA's ModelOpt writes its quantisation block beside the config."""
-
 GGUF = ".gguf"
 
 ENGINES = "hardware/engines"
@@ -69,7 +66,7 @@ def _inside(folder: Path) -> Path:
     return first[0] if first else folder
 
 
-def load_model(name: str, *, assume: str | None = None) -> Model:
+def load_model(name: str, *, assume: str | None = None, label: str = "") -> Model:
     """Return a model.
 
     Parameters
@@ -78,16 +75,18 @@ def load_model(name: str, *, assume: str | None = None) -> Model:
         A name of the catalogue, a YAML file, a Hugging Face config or its folder, or a GGUF file.
     assume : str, optional
         How to read a Hugging Face config of a ``model_type`` that is not known.
+    label : str
+        What its source is called, where the path does not say it.
 
     Raises
     ------
     InputError
         If there is no such model, or its file cannot be used.
     """
-    return read_model(_find(name, "models", "model"), assume=assume)
+    return read_model(_find(name, "models", "model"), assume=assume, label=label)
 
 
-def read_model(path: Path, *, assume: str | None = None) -> Model:
+def read_model(path: Path, *, assume: str | None = None, label: str = "") -> Model:
     """Return the model that a file describes, whatever its kind; see `load_model`."""
     if path.suffix == GGUF:
         from planner.importers.gguf import read_gguf  # noqa: PLC0415 - not needed for catalogue entries
@@ -95,22 +94,35 @@ def read_model(path: Path, *, assume: str | None = None) -> Model:
         return read_gguf(path)
     data = read_mapping(path)
     if "model_type" in data or "architectures" in data:
-        return _read_config(path, data, assume)
+        return _read_config(path, data, assume, label)
     return validate(Model, data, str(path))
 
 
-def _read_config(path: Path, data: dict[str, Any], assume: str | None) -> Model:
-    from planner.importers.huggingface import find_block, read_config  # noqa: PLC0415 - not needed for catalogue entries
+def _read_config(path: Path, data: dict[str, Any], assume: str | None, label: str) -> Model:
+    from planner.importers.huggingface import (  # noqa: PLC0415 - not needed for catalogue entries
+        EXPORTER_NAME,
+        find_block,
+        name_notes,
+        read_config,
+    )
 
     is_folder = path.name == CONFIG_NAME
-    label = path.absolute().parent.name if is_folder else ""
-    if is_folder and find_block(data) is None and (path.parent / EXPORTER_NAME).is_file():
-        data = {**data, "quantization_config": read_mapping(path.parent / EXPORTER_NAME)}
-    model = read_config(data, name=label or path.stem, where=str(path), assume=assume)
+    folder, exporter = path.absolute().parent.name, path.parent / EXPORTER_NAME
+    from_exporter = is_folder and find_block(data) is None and exporter.is_file()
+    if from_exporter:
+        data = {**data, "quantization_config": read_mapping(exporter)}
+    model = read_config(data, name=(folder if is_folder else "") or path.stem, where=str(path), assume=assume)
+    if from_exporter:
+        source = model.quantization.source.replace("quantization_config", EXPORTER_NAME)
+        model = model.model_copy(update={"quantization": model.quantization.model_copy(update={"source": source})})
+    notes: tuple[str, ...] = ()
+    if find_block(data) is None:
+        names = (label, "" if is_folder else path.stem, folder, str(data.get("_name_or_path") or ""))
+        notes = name_notes(names, path.name)
     if not is_folder:
-        return model
-    checkpoint, notes = _read_checkpoint(path.parent, model)
-    return model.model_copy(update={"checkpoint": checkpoint, "notes": (*model.notes, *notes)})
+        return model.model_copy(update={"notes": (*model.notes, *notes)})
+    checkpoint, more = _read_checkpoint(path.parent, model)
+    return model.model_copy(update={"checkpoint": checkpoint, "notes": (*model.notes, *notes, *more)})
 
 
 def _read_checkpoint(folder: Path, model: Model) -> tuple[Checkpoint | None, tuple[str, ...]]:

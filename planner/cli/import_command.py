@@ -33,7 +33,7 @@ def command(**options: Any) -> None:
     """
     source: str = options["source"]
     path, label = _locate(source, options["revision"])
-    model = catalogue.load_model(str(path), assume=options["assume"])
+    model = catalogue.load_model(str(path), assume=options["assume"], label=label)
     name = options["name"] or (source if label else model.name)
     origin = options["origin"] or (f"{label} config.json" if label else _short(model.source))
     fields = {field: getattr(model, field) for field in type(model).model_fields}

@@ -61,6 +61,8 @@ def _tables(record: dict[str, Any]) -> Iterable[RenderableType]:
     for key, unit in _UNITS.items():
         if record.get(key):
             table.add_row(key.replace("_", " "), f"{record[key]:,.0f}", words.scaled(record[key], unit))
+    if record["stored_format_from"]:
+        table.caption, table.caption_justify = f"stored format: {record['stored_format_from']}", "left"
     yield table
     kinds = new_table("kind of layer", "layers", "parameters each", right=("layers", "parameters each"))
     for kind in record["layer_kinds"]:

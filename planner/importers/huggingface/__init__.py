@@ -2,5 +2,6 @@
 
 from planner.importers.huggingface.quantization import find_block
 from planner.importers.huggingface.reader import read_config
+from planner.importers.huggingface.unstated import EXPORTER_NAME, name_notes
 
-__all__ = ["find_block", "read_config"]
+__all__ = ["EXPORTER_NAME", "find_block", "name_notes", "read_config"]

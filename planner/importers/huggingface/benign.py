@@ -72,10 +72,12 @@ weight_mode z_loss_coefficient z_loss_weight
 BENIGN = frozenset(_NAMES.split())
 """Harmless wherever they stand."""
 
-HARMLESS_IF_FALSE = frozenset({"add_cross_attention", "is_encoder_decoder", "use_moe", "is_moe", "use_qk_norm"})
+HARMLESS_IF_FALSE = frozenset(
+    {"add_cross_attention", "is_encoder_decoder", "use_moe", "is_moe", "rm_head", "use_qk_norm"}
+)
 """Fields that change nothing as long as they say no, as do all that end in ``_bias``."""
 
 
-def is_harmless_if_false(field: str) -> bool:
-    """Whether a field that is not read changes nothing where it is false."""
-    return field in HARMLESS_IF_FALSE or field.endswith("_bias")
+def says_no(field: str, value: object) -> bool:
+    """Whether a field that is not read changes nothing, because it is false."""
+    return value is False and (field in HARMLESS_IF_FALSE or field.endswith("_bias"))

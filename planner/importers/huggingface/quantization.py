@@ -31,7 +31,7 @@ def find_block(data: Mapping[str, Any]) -> Any:
 
     DeepSeek-V4 states the width of its experts beside the block (`expert_dtype`): it is handed on as part of it.
     """
-    inside = [data, *(data[part] for part in PARTS_OF_CONFIG if isinstance(data.get(part), Mapping))]
+    inside = [data, *_parts_of(data), *(part for whole in _parts_of(data) for part in _parts_of(whole))]
     for config in inside:
         for name in ("quantization_config", "compression_config"):
             block = config.get(name)
@@ -39,6 +39,10 @@ def find_block(data: Mapping[str, Any]) -> Any:
                 width = config.get("expert_dtype")
                 return {"expert_dtype": width, **block} if width and isinstance(block, Mapping) else block
     return None
+
+
+def _parts_of(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [config[part] for part in PARTS_OF_CONFIG if isinstance(config.get(part), Mapping)]
 
 
 def read_quantization(block: Any, model: Model) -> tuple[Quantization, tuple[str, ...]]:
@@ -79,20 +83,6 @@ def method_of(block: Block) -> str:
     if "quant_algo" in block or "quantization" in block:
         return "modelopt"
     return "compressed-tensors" if "config_groups" in block else ""
-
-
-def storage_notes(*configs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a note where the files may be wider than is counted: engines load fp32 checkpoints in 16 bits."""
-    for config in configs:
-        kind = config.get("dtype") or config.get("torch_dtype")
-        if kind is None:
-            continue
-        if str(kind).removeprefix("torch.") != "float32" or find_block(config):
-            return ()
-        return (
-            "the config says float32: the files may take twice the bytes, they are counted in bf16, as engines load them",
-        )
-    return ()
 
 
 # ---- which module is stored how --------------------------------------------------------------------------------------

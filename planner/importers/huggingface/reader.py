@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 from pydantic import ValidationError
 
 from planner.errors import CatalogueError
 from planner.importers.huggingface.architectures import stated_architecture
-from planner.importers.huggingface.benign import BENIGN, is_harmless_if_false
+from planner.importers.huggingface.benign import BENIGN, says_no
 from planner.importers.huggingface.class_defaults import class_defaults, inert_fields
 from planner.importers.huggingface.config import CORE, SYNONYMS, Config
 from planner.importers.huggingface.families import Family
 from planner.importers.huggingface.mtp import read_mtp
 from planner.importers.huggingface.parts.basics import build
-from planner.importers.huggingface.quantization import find_block, read_quantization, storage_notes
+from planner.importers.huggingface.quantization import find_block, read_quantization
 from planner.importers.huggingface.schemes import UnknownQuantizationError
 from planner.importers.huggingface.select import Selection, select
 from planner.importers.huggingface.stack import group_layers
 from planner.importers.huggingface.towers import read_towers
+from planner.importers.huggingface.unstated import plain_source, type_notes
 from planner.model import LayerGroup, Model
 
 
@@ -114,7 +116,7 @@ def _strange(config: Config, chosen: Selection) -> list[str]:
     # Cross-attention changes shapes wherever it is asked for, though it is off in the class.
     inert = {*chosen.family.ignored, *(set(inert_fields(chosen.model_type)) - {"add_cross_attention"})}
     left = [field for field in config.unread() if field not in BENIGN and field not in inert]
-    return [field for field in left if not (config.get(field) is False and is_harmless_if_false(field))]
+    return [field for field in left if not says_no(field, config.get(field))]
 
 
 def _with_towers(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:
@@ -126,13 +128,17 @@ def _with_towers(model: Model, data: Mapping[str, Any], chosen: Selection, where
 
 def _with_storage(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:
     """Return the model with how its checkpoint is stored, and what it holds beside the model."""
+    block = find_block(chosen.part) or find_block(data)
     try:
-        quantization, notes = read_quantization(find_block(chosen.part) or find_block(data), model)
+        quantization, notes = read_quantization(block, model)
     except UnknownQuantizationError as error:
         raise CatalogueError(where, [f"quantization_config: {str(error)[:400]}"]) from None
+    if not block:
+        source = plain_source(PurePath(where).name, chosen.part, data)
+        quantization = quantization.model_copy(update={"source": source})
+        notes = type_notes(chosen.part, data)
     mtp, more = read_mtp(chosen.part, chosen.model_type, model)
-    wide = storage_notes(chosen.part, data)
-    told = (*model.notes, *notes, *more, *wide)
+    told = (*model.notes, *notes, *more)
     return model.model_copy(update={"quantization": quantization, "mtp": mtp, "notes": told})
 
 

@@ -210,7 +210,7 @@ FAMILIES: dict[str, Family] = {
         attention=_qwen1,
         ffn=dense(width=_half_width),
         aliases={"head_dim": "kv_channels"},
-        ignored=("num_key_value_heads",),
+        ignored=("num_key_value_heads", "visual"),
     ),
     "phi-msft": Family(
         attention=softmax(bias=True, output_bias=True),

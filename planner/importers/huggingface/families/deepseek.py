@@ -153,6 +153,7 @@ def _v2_attention(config: Config, index: int) -> LatentAttention | SoftmaxAttent
 V2 = Family(
     attention=_v2_attention,
     ffn=Experts(shared=_shared, shared_bias="mlp_bias", sparse=after_dense(), otherwise=dense(bias="mlp_bias")),
+    ignored=("lm_head",),
 )
 V3 = Family(attention=latent(), ffn=_after_three)
 V32 = Family(

@@ -46,6 +46,8 @@ TEXT_TYPES = {
     "got_ocr2": "qwen2",
     "h2ovl_chat": "mistral",
     "hunyuan_vl": "hunyuan_vl_text",
+    "NVLM_D": "qwen2",
+    "NemotronH_Nano_VL_V2": "nemotron_h",
     "nvlm_d": "qwen2",
     "skywork_chat": "qwen2",
     "opencua": "qwen2",
@@ -124,7 +126,24 @@ TEXT_TYPES = {
 }
 
 TIED_BY_TEXT = frozenset(
-    {"llama4", "kimi_vl", "internvl_chat", "deepseek_vl_v2", "blip-2", "instructblip", "instructblipvideo", "vibevoice"}
+    {
+        "NVLM_D",
+        "NemotronH_Nano_VL_V2",
+        "blip-2",
+        "deepseek_vl_v2",
+        "h2ovl_chat",
+        "instructblip",
+        "instructblipvideo",
+        "internvl_chat",
+        "kimi_vl",
+        "llama4",
+        "nemotron_nano_vl_v2",
+        "nvlm_d",
+        "opencua",
+        "ovis2_5",
+        "skywork_chat",
+        "vibevoice",
+    }
 )
 """Types whose text part alone says whether the embeddings are tied."""
 

@@ -15,6 +15,7 @@ from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.towers import (
     blip,
     clip,
+    custom,
     gemma,
     intern,
     llama,
@@ -29,36 +30,12 @@ from planner.importers.huggingface.towers import (
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 from planner.model import Model
 
-KINDS: Mapping[str, TowerCount] = {
-    **blip.KINDS,
-    **clip.KINDS,
-    **gemma.KINDS,
-    **intern.KINDS,
-    **llama.KINDS,
-    **phi.KINDS,
-    **pixtral.KINDS,
-    **qwen.KINDS,
-    **sam.KINDS,
-    **stages.KINDS,
-    **timm.KINDS,
-    **vq.KINDS,
-}
+_KINS = (blip, clip, custom, gemma, intern, llama, phi, pixtral, qwen, sam, stages, timm, vq)
+
+KINDS: Mapping[str, TowerCount] = {name: count for kin in _KINS for name, count in getattr(kin, "KINDS", {}).items()}
 """Of which a whole may have any: most say by its type which tower they have."""
 
-WHOLES: Mapping[str, WholeCount] = {
-    **blip.WHOLES,
-    **clip.WHOLES,
-    **gemma.WHOLES,
-    **intern.WHOLES,
-    **llama.WHOLES,
-    **phi.WHOLES,
-    **pixtral.WHOLES,
-    **qwen.WHOLES,
-    **sam.WHOLES,
-    **stages.WHOLES,
-    **timm.WHOLES,
-    **vq.WHOLES,
-}
+WHOLES: Mapping[str, WholeCount] = {name: count for kin in _KINS for name, count in kin.WHOLES.items()}
 
 PARTS = (
     "vision_config",

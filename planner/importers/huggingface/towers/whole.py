@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from planner.importers.huggingface.benign import BENIGN, is_harmless_if_false
+from planner.importers.huggingface.benign import BENIGN, says_no
 from planner.importers.huggingface.config import Config
 from planner.model import FeedForward, Model
 
@@ -33,15 +33,17 @@ class UncountedError(Exception):
 
 @cache
 def _table() -> Mapping[str, Mapping[str, Any]]:
-    text = resources.files(__package__).joinpath("tower_defaults.json").read_text(encoding="utf-8")
-    table: dict[str, dict[str, Any]] = json.loads(text)
+    table: dict[str, dict[str, Any]] = {}
+    for name in ("custom_defaults.json", "tower_defaults.json"):
+        table |= json.loads(resources.files(__package__).joinpath(name).read_text(encoding="utf-8"))
     return table
 
 
 def tower_defaults(model_type: str) -> Mapping[str, Any]:
     """Return what the class of a tower, or of a whole, supplies for absent fields; empty where none are recorded.
 
-    Taken from the configuration classes of the transformers library, 5.24.0.
+    Taken from the configuration classes of the transformers library, 5.24.0; those of models that it has no class of, from vLLM 0.33.0
+    and the models' own repositories.
     """
     return _table().get(model_type, {})
 
@@ -141,10 +143,8 @@ class Whole:
         left = []
         for field, (config, known) in self.parts.items():
             harmless = {*BENIGN, *HARMLESS, *known}
-            unread = [name for name in config.unread() if name not in harmless]
-            left += [
-                f"{field}.{name}" for name in unread if not (is_harmless_if_false(name) and config.get(name) is False)
-            ]
+            strange = [name for name in config.unread() if name not in harmless]
+            left += [f"{field}.{name}" for name in strange if not says_no(name, config.get(name))]
         return left
 
 
