@@ -14,6 +14,8 @@ from planner.model import (
     MatrixLstm,
     RecurrentBlock,
     Rwkv,
+    Rwkv7,
+    RwkvMatrix,
     ShortConvolution,
 )
 from planner.op import Convolution, Matmul, Op, Recurrence, ScanMatmul
@@ -31,6 +33,8 @@ ELEMENT_FLOPS: dict[type[RecurrentBlock], int] = {
     GatedRecurrence: 5,
     MatrixLstm: 5,
     Rwkv: 5,
+    Rwkv7: 7,
+    RwkvMatrix: 5,
 }
 """FLOPs of one token for each element of the state; see `planner.op.recurrence.Recurrence`."""
 

@@ -19,6 +19,8 @@ from planner.model.attention import (
     MatrixLstm,
     RecurrentBlock,
     Rwkv,
+    Rwkv7,
+    RwkvMatrix,
     ShortConvolution,
     SoftmaxAttention,
 )
@@ -64,6 +66,8 @@ __all__ = [
     "Quantization",
     "RecurrentBlock",
     "Rwkv",
+    "Rwkv7",
+    "RwkvMatrix",
     "ShortConvolution",
     "SoftmaxAttention",
     "Stored",

@@ -55,6 +55,8 @@ CASES: dict[str, Case] = {
     "matrix-lstm": Case("oracle/data/configs/NX-AI__xLSTM-7b.json", DECODE),
     "gated-recurrence": Case("golden/configs/recurrentgemma-2b.json", DECODE),
     "rwkv": Case("golden/configs/rwkv-4-169m.json", DECODE),
+    "rwkv-matrix": Case("golden/configs/rwkv-6-1.6b.json", DECODE),
+    "rwkv-delta": Case("golden/configs/rwkv-7-0.4b.json", DECODE),
     "tensor-parallel": Case("llama-3.1-70b", DECODE, layout=Layout(tp=8)),
     "expert-parallel": Case("deepseek-v3", DECODE, "fp8_block", Layout(tp=2, attention_dp=8, ep=16)),
     "pipeline-context": Case("llama-3.1-70b", PREFILL, layout=Layout(tp=2, pp=2, cp=2)),

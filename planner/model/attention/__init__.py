@@ -14,9 +14,9 @@ from planner.model.attention.recurrent import (
     Mamba2,
     MatrixLstm,
     RecurrentBlock,
-    Rwkv,
     ShortConvolution,
 )
+from planner.model.attention.rwkv import Rwkv, Rwkv7, RwkvMatrix
 from planner.model.attention.softmax import CrossAttention, SoftmaxAttention
 
 AnyAttention = Annotated[
@@ -31,7 +31,9 @@ AnyAttention = Annotated[
     | ShortConvolution
     | GatedRecurrence
     | MatrixLstm
-    | Rwkv,
+    | Rwkv
+    | RwkvMatrix
+    | Rwkv7,
     Field(discriminator="kind"),
 ]
 
@@ -52,6 +54,8 @@ __all__ = [
     "MatrixLstm",
     "RecurrentBlock",
     "Rwkv",
+    "Rwkv7",
+    "RwkvMatrix",
     "ShortConvolution",
     "SoftmaxAttention",
 ]

@@ -362,27 +362,3 @@ class MatrixLstm(RecurrentBlock):
             Vector("norm", Role.NORM, values.elements * (1 + self.bias)),
             Tensor("out_proj", role, values, (hidden,), bias=self.bias),
         )
-
-
-class Rwkv(RecurrentBlock):
-    """Time mixing of RWKV-4 (arXiv 2305.13048)."""
-
-    kind: Literal["rwkv"]
-    hidden_size: Count
-    """Elements of the residual stream, the last of which are kept for this block and for the feed-forward network."""
-    attention_size: Count
-    """Channels."""
-
-    @property
-    def state(self) -> Axis:
-        """See `RecurrentBlock.state`: numerator, denominator and maximum of a channel, and the last inputs of both halves of the layer."""
-        return Axis("channels", 3 * self.attention_size + 2 * self.hidden_size)
-
-    def tensors(self, hidden_size: int) -> tuple[Tensor | Vector, ...]:
-        """See `AttentionBlock.tensors`."""
-        hidden, role, channels = Axis("hidden", hidden_size), Role.ATTENTION, Axis("channels", self.attention_size)
-        return (
-            Tensor("in_proj", role, hidden, (channels, channels, channels)),
-            Vector("time_mix", Role.STATE, 3 * hidden_size + 2 * self.attention_size),
-            Tensor("out_proj", role, channels, (hidden,)),
-        )

@@ -25,6 +25,7 @@ from planner.importers.huggingface.families import (
     qwen4,
     recent,
     recurrent,
+    rwkv,
     served,
 )
 from planner.importers.huggingface.families.family import Family
@@ -41,6 +42,7 @@ FAMILIES: dict[str, Family] = {
     **hybrid.FAMILIES,
     **mixed.FAMILIES,
     **recurrent.FAMILIES,
+    **rwkv.FAMILIES,
     **encoder_decoder.FAMILIES,
     **recent.FAMILIES,
     **custom.FAMILIES,
