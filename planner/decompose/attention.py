@@ -27,6 +27,9 @@ def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[O
     if block.indexer:
         yield from index(block.indexer, tensors, lowering)
     yield _core(block, lowering)
+    if block.differential:
+        width = block.num_attention_heads * block.value_dim
+        yield lowering.elementwise("difference", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
     if block.output_gate:
         width = block.num_attention_heads * block.value_dim
         if "gate_proj" in tensors:
@@ -59,7 +62,7 @@ def _core(block: SoftmaxAttention, lowering: Lowering) -> Attention:
         rows=step.tokens,
         query_heads=Axis("query_heads", block.num_attention_heads),
         qk_dim=block.head_dim,
-        v_dim=block.value_dim,
+        v_dim=block.value_dim * (1 + block.differential),
         fresh_tokens=fresh,
         fresh_heads=kv_heads,
         fresh_width=width,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import (
     DeltaAttention,
+    GatedMemory,
     GatedRecurrence,
     LightningAttention,
     Mamba,
@@ -37,6 +38,16 @@ ELEMENT_FLOPS: dict[type[RecurrentBlock], int] = {
     RwkvMatrix: 5,
 }
 """FLOPs of one token for each element of the state; see `planner.op.recurrence.Recurrence`."""
+
+
+DECAY_FLOPS = 2
+"""Of them, those that form the decay of every element of Mamba's state; channels that share a time step share the decay."""
+
+
+def element_flops(block: RecurrentBlock) -> int:
+    """Return the FLOPs of one token for each element of a block's state."""
+    is_shared = isinstance(block, Mamba) and block.time_steps is not None
+    return ELEMENT_FLOPS[type(block)] - (DECAY_FLOPS if is_shared else 0)
 
 
 @lowers(*ELEMENT_FLOPS)
@@ -73,9 +84,19 @@ def recurrent(block: RecurrentBlock, lowering: Lowering) -> Iterator[Op]:
             rows=step.tokens,
             sequences=step.batch,
             state=block.state,
-            element_flops=ELEMENT_FLOPS[type(block)],
+            element_flops=element_flops(block),
             row_width=projected + out.inner.elements,
             state_format=STATE_FORMAT,
             scheme=base,
         )
+    yield lowering.matmul(out)
+
+
+@lowers(GatedMemory)
+def gated_memory(block: GatedMemory, lowering: Lowering) -> Iterator[Op]:
+    """Project in, gate the earlier layer's result, project back."""
+    tensors = tensors_by_name(block.tensors(lowering.hidden_size))
+    out = tensors["out_proj"]
+    yield lowering.matmul(tensors["in_proj"])
+    yield lowering.elementwise("gate", 2 * block.inner_size, block.inner_size, axis=out.inner)
     yield lowering.matmul(out)

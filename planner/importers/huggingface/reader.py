@@ -81,6 +81,7 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
         "norm": family.norm(config) if callable(family.norm) else family.norm,
     }
     fields |= family.model(config) if family.model else {}
+    own = fields.pop("notes", ())
     config.raise_faults()
     strange = _strange(config, chosen)
     try:
@@ -88,7 +89,7 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
             name=name,
             source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
             layers=group_layers(layers),
-            notes=(*chosen.notes, *_notes(config, chosen, strange)),
+            notes=(*chosen.notes, *own, *_notes(config, chosen, strange)),
             **fields,
         )
     except ValidationError as error:

@@ -20,7 +20,6 @@ _TYPES: Mapping[str, str] = {
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
     "runs layers several times, mixing the results of earlier runs, which is not described": "inkling2_loop inkling2_loop_text",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",
-    "has a recurrence of its own, which is not described": "plamo2 phi4flash",
     "is GIT, a captioner of images, which is not described": "git",
     "has layers of cross-attention to images that are not described": "idefics chameleon deepseek_ocr2 pi0",
 }

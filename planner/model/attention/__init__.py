@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache, Indexer
+from planner.model.attention.gated_memory import GatedMemory
 from planner.model.attention.latent import CompressedAttention, LatentAttention
 from planner.model.attention.recurrent import (
     DeltaAttention,
@@ -29,6 +30,7 @@ AnyAttention = Annotated[
     | Mamba
     | Mamba2
     | ShortConvolution
+    | GatedMemory
     | GatedRecurrence
     | MatrixLstm
     | Rwkv
@@ -45,6 +47,7 @@ __all__ = [
     "CompressedAttention",
     "CrossAttention",
     "DeltaAttention",
+    "GatedMemory",
     "GatedRecurrence",
     "Indexer",
     "LatentAttention",

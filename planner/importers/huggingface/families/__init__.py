@@ -26,6 +26,7 @@ from planner.importers.huggingface.families import (
     recent,
     recurrent,
     rwkv,
+    samba,
     served,
 )
 from planner.importers.huggingface.families.family import Family
@@ -43,6 +44,7 @@ FAMILIES: dict[str, Family] = {
     **mixed.FAMILIES,
     **recurrent.FAMILIES,
     **rwkv.FAMILIES,
+    **samba.FAMILIES,
     **encoder_decoder.FAMILIES,
     **recent.FAMILIES,
     **custom.FAMILIES,
