@@ -65,6 +65,8 @@ class LayerGroup(Description):
     """Further matrices that each token is multiplied by."""
     other_parameters: CountOrZero = 0
     """Further parameters that take part in no matmul: norms of other widths, scales, position biases."""
+    shared_weights: Flag = False
+    """Every weight is an earlier layer's, and stored there: the layer runs again."""
     needs_source: Flag = False
     """The layer runs only where there is an image, and is skipped for text (Llama 3.2 Vision)."""
     pattern: tuple[LayerGroup, ...] | None = None
@@ -145,6 +147,8 @@ class LayerKind:
 
 def layer_tensors(layer: LayerGroup, hidden_size: int, norm: Norm) -> tuple[Tensor | Vector, ...]:
     """Return the weights that a layer stores, norms included; not those that it shares with an earlier one."""
+    if layer.shared_weights:
+        return ()
     tensors: list[Tensor | Vector] = []
     for block in layer.blocks:
         if not block.shared_weights:

@@ -18,7 +18,6 @@ _TYPES: Mapping[str, str] = {
     "works on bytes in three stacks of layers that run at different rates, which is not described": "blt",
     "makes several streams of audio tokens at once, which is not described": "moshi kyutai_speech_to_text",
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
-    "runs layers several times, mixing the results of earlier runs, which is not described": "inkling2_loop inkling2_loop_text",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",
     "is GIT, a captioner of images, which is not described": "git",
     "has layers of cross-attention to images that are not described": "idefics chameleon deepseek_ocr2 pi0",
