@@ -15,7 +15,6 @@ _TYPES: Mapping[str, str] = {
     _TWO: "encoder-decoder speech-encoder-decoder vision-encoder-decoder",
     _SOURCE: """cohere_asr dia moonshine moonshine_streaming pix2struct pop2piano pp_formulanet seamless_m4t seamless_m4t_v2
         speech_to_text trocr udop kosmos-2 kosmos-2.5""",
-    "works on bytes in three stacks of layers that run at different rates, which is not described": "blt",
     "makes several streams of audio tokens at once, which is not described": "moshi kyutai_speech_to_text",
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",

@@ -7,6 +7,7 @@ from pydantic import Field
 from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache, Indexer
 from planner.model.attention.gated_memory import GatedMemory
 from planner.model.attention.latent import CompressedAttention, LatentAttention
+from planner.model.attention.patches import PatchAttention
 from planner.model.attention.recurrent import (
     DeltaAttention,
     GatedRecurrence,
@@ -25,6 +26,7 @@ AnyAttention = Annotated[
     | LatentAttention
     | CompressedAttention
     | CrossAttention
+    | PatchAttention
     | LightningAttention
     | DeltaAttention
     | Mamba
@@ -55,6 +57,7 @@ __all__ = [
     "Mamba",
     "Mamba2",
     "MatrixLstm",
+    "PatchAttention",
     "RecurrentBlock",
     "Rwkv",
     "Rwkv7",

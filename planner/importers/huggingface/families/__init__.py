@@ -4,6 +4,7 @@ Facts are those of the model classes of the transformers library, 5.24.0; of the
 """
 
 from planner.importers.huggingface.families import (
+    byte_latent,
     convolved,
     custom,
     deepseek,
@@ -44,6 +45,7 @@ FAMILIES: dict[str, Family] = {
     **mixed.FAMILIES,
     **recurrent.FAMILIES,
     **rwkv.FAMILIES,
+    **byte_latent.FAMILIES,
     **samba.FAMILIES,
     **encoder_decoder.FAMILIES,
     **recent.FAMILIES,
