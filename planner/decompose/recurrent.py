@@ -13,6 +13,7 @@ from planner.model import (
     Mamba,
     Mamba2,
     MatrixLstm,
+    NgramMemory,
     RecurrentBlock,
     Rwkv,
     Rwkv7,
@@ -100,3 +101,24 @@ def gated_memory(block: GatedMemory, lowering: Lowering) -> Iterator[Op]:
     yield lowering.matmul(tensors["in_proj"])
     yield lowering.elementwise("gate", 2 * block.inner_size, block.inner_size, axis=out.inner)
     yield lowering.matmul(out)
+
+
+@lowers(NgramMemory)
+def ngram_memory(block: NgramMemory, lowering: Lowering) -> Iterator[Op]:
+    """Project what was looked up to keys and values, gate the values in every stream, convolve."""
+    tensors = tensors_by_name(block.tensors(lowering.hidden_size))
+    for tensor in tensors.values():
+        yield lowering.matmul(tensor)
+    yield lowering.elementwise("ngram.gate", 2 * block.width + lowering.hidden_size, block.width)
+    yield Convolution(
+        name="ngram.convolution",
+        group=lowering.group,
+        layers=lowering.layers,
+        count=lowering.layers,
+        rows=lowering.step.tokens,
+        sequences=lowering.step.batch,
+        channels=block.convolved,
+        kernel=block.conv_kernel,
+        state_format=STATE_FORMAT,
+        scheme=lowering.precision.base,
+    )

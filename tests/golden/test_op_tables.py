@@ -54,6 +54,7 @@ CASES: dict[str, Case] = {
     "convolution": Case("lfm2.5-vl-1.6b", DECODE),
     "matrix-lstm": Case("oracle/data/configs/NX-AI__xLSTM-7b.json", DECODE),
     "gated-recurrence": Case("golden/configs/recurrentgemma-2b.json", DECODE),
+    "ngrams": Case("golden/configs/qwen-4-small.json", DECODE),
     "patches": Case("golden/configs/blt-1b.json", DECODE),
     "gated-memory": Case("golden/configs/phi-4-mini-flash.json", DECODE),
     "rwkv": Case("golden/configs/rwkv-4-169m.json", DECODE),

@@ -7,6 +7,7 @@ from pydantic import Field
 from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache, Indexer
 from planner.model.attention.gated_memory import GatedMemory
 from planner.model.attention.latent import CompressedAttention, LatentAttention
+from planner.model.attention.ngrams import NgramMemory
 from planner.model.attention.patches import PatchAttention
 from planner.model.attention.recurrent import (
     DeltaAttention,
@@ -33,6 +34,7 @@ AnyAttention = Annotated[
     | Mamba2
     | ShortConvolution
     | GatedMemory
+    | NgramMemory
     | GatedRecurrence
     | MatrixLstm
     | Rwkv
@@ -57,6 +59,7 @@ __all__ = [
     "Mamba",
     "Mamba2",
     "MatrixLstm",
+    "NgramMemory",
     "PatchAttention",
     "RecurrentBlock",
     "Rwkv",
