@@ -76,6 +76,13 @@ def test_a_loop_that_ends_before_it_starts_is_an_error() -> None:
         inkling(10_000)
 
 
+def test_impossible_sizes_are_one_error_at_once() -> None:
+    """A loop without layers that would run a billion times, and a product of two fields that is too large."""
+    assert inkling(10**9, loop_layer_index_start=4, loop_layer_index_end=6).num_hidden_layers == 4
+    with pytest.raises(CatalogueError, match="less than or equal"):
+        inkling(2, hidden_size=10**9)
+
+
 def test_a_layer_that_runs_again_stores_nothing() -> None:
     attention = SoftmaxAttention(kind="mha", num_attention_heads=2, head_dim=4)
     group = LayerGroup(attention=attention, ffn=FeedForward(kind="gated", intermediate_size=8))

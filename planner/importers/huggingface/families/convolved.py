@@ -177,7 +177,7 @@ def _loop_runs(config: Config) -> list[tuple[int, int]]:
             config.fault("loop_num_passes", f"layers run more often than makes sense (at most {MAX_LAYERS} times)")
             config.raise_faults()
         before, after = range(min(start, count)), range(min(end, count), count)
-        again = [(layer, number) for number in range(passes) for layer in looped]
+        again = [(layer, number) for number in range(passes if looped else 0) for layer in looped]
         return [*((layer, 0) for layer in before), *again, *((layer, 0) for layer in after)]
 
     return config.derived("inkling2 loop", read)
