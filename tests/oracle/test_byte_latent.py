@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from planner.decompose import decompose
@@ -90,6 +91,17 @@ def test_keys_of_patches_are_read_when_a_patch_begins() -> None:
     ops = [op for op in lowered(read("default")) if op.kind is Kind.ATTENTION and op.group.startswith("mha + gated")]
     each = 2 * 2048 * 2
     assert sum(op.count * op.kv_bytes for op in ops) == 25 * each * (BYTES / 4 + 1) / 4
+
+
+def test_arrays_of_steps_give_what_each_step_gives() -> None:
+    batches, contexts = np.array([1.0, 7.0, 300.0])[:, None], np.array([0.0, 5.0, 9000.0])[None, :]
+    model = read("default")
+    for field in ("flops", "memory_bytes"):
+        together = sum(op.count * getattr(op, field) for op in lowered(model, batch=batches, context=contexts))
+        for i, j in np.ndindex(3, 3):
+            ops = lowered(model, batch=float(batches[i, 0]), context=float(contexts[0, j]))
+            alone = sum(op.count * getattr(op, field) for op in ops)
+            assert np.broadcast_to(together, (3, 3))[i, j] == pytest.approx(alone, rel=1e-12)
 
 
 def test_the_mean_length_is_said_aloud_and_follows_the_file() -> None:
