@@ -163,6 +163,13 @@ def test_goose_with_layers_of_attention() -> None:
     assert plain.parameters - found.parameters == (4 - 2.5) * 1024**2 + 1024 * (2 * 288 + 14)
 
 
+def test_a_type_that_is_not_known_is_read_by_its_class() -> None:
+    """Early files of flash-linear-attention say rwkv7_fla."""
+    early = goose(768, 12, (64, 64, 32, 128), model_type="rwkv7_fla", architectures=["RWKV7ForCausalLM"])
+    assert early.parameters == 191_034_624
+    assert [note for note in early.notes if "rwkv7_fla" in note]
+
+
 def test_wide_values() -> None:
     """`value_dim` is a list with a width for each layer."""
     plain, wide = goose(1024, 2, (64, 64, 32, 128)), goose(1024, 2, (64, 64, 32, 128), value_dim=[1024, 2048])

@@ -33,12 +33,18 @@ ARCHITECTURES: Mapping[str, str] = {
     "Olmo2ForCausalLM": "olmo2",
     "Olmo3ForCausalLM": "olmo3",
     "OlmoeForCausalLM": "olmoe",
+    "Phi4FlashForCausalLM": "phi4flash",
     "PhiMoEForCausalLM": "phimoe",
     "Qwen2ForCausalLM": "qwen2",
     "Qwen2MoeForCausalLM": "qwen2_moe",
     "Qwen3ForCausalLM": "qwen3",
     "Qwen3MoeForCausalLM": "qwen3_moe",
     "Qwen3NextForCausalLM": "qwen3_next",
+    "RWKV6ForCausalLM": "rwkv6",
+    "RWKV6Qwen2ForCausalLM": "rwkv6qwen2",
+    "RWKV7ForCausalLM": "rwkv7",
+    "Rwkv5ForCausalLM": "rwkv5",
+    "Rwkv6ForCausalLM": "rwkv6",
 }
 """Names of classes, and the ``model_type`` that goes with each."""
 
