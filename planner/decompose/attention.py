@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from planner.decompose.lowering import Lowering, lowers, tensors_by_name
-from planner.model import CrossAttention, Indexer, SoftmaxAttention, Tensor
+from planner.decompose.lowering import Lowering, lowers, share_begun, tensors_by_name
+from planner.model import CrossAttention, Indexer, PatchAttention, SoftmaxAttention, Tensor
 from planner.op import Attention, Axis, FullSpan, Index, IndexMatmul, Op
-from planner.units import Numeric
+from planner.units import Numeric, minimum
 from planner.workload import Phase
 
 
@@ -27,6 +27,9 @@ def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[O
     if block.indexer:
         yield from index(block.indexer, tensors, lowering)
     yield _core(block, lowering)
+    if block.differential:
+        width = block.num_attention_heads * block.value_dim
+        yield lowering.elementwise("difference", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
     if block.output_gate:
         width = block.num_attention_heads * block.value_dim
         if "gate_proj" in tensors:
@@ -50,6 +53,9 @@ def _core(block: SoftmaxAttention, lowering: Lowering) -> Attention:
     # A layer that shares its keys and values reads even the newest from the cache, where an earlier layer has put them.
     fresh = 0 if block.shared_kv else step.tokens
     read = block.span.read(step.new_tokens, step.context) + (step.new_tokens if block.shared_kv else 0)
+    if lowering.read_share is not None:
+        # Less than one patch in a step: most steps read nothing.
+        read = read * minimum(step.new_tokens, 1)
     return Attention(
         name="attention",
         group=lowering.group,
@@ -59,7 +65,7 @@ def _core(block: SoftmaxAttention, lowering: Lowering) -> Attention:
         rows=step.tokens,
         query_heads=Axis("query_heads", block.num_attention_heads),
         qk_dim=block.head_dim,
-        v_dim=block.value_dim,
+        v_dim=block.value_dim * (1 + block.differential),
         fresh_tokens=fresh,
         fresh_heads=kv_heads,
         fresh_width=width,
@@ -145,3 +151,40 @@ def cross_attention(block: CrossAttention, lowering: Lowering) -> Iterator[Op]:
     )
     if not block.merged:
         yield lowering.matmul(tensors["cross.o_proj"])
+
+
+@lowers(PatchAttention)
+def patch_attention(block: PatchAttention, lowering: Lowering) -> Iterator[Op]:
+    """Attend within the patch at hand: each of its tokens meets each of its vectors, whichever of them asks."""
+    step, precision = lowering.step, lowering.precision
+    tensors = tensors_by_name(block.tensors(lowering.hidden_size))
+    tokens, length = step.tokens, block.tokens_per_patch
+    vectors, begun = tokens * block.vectors_per_patch / length, share_begun(length, tokens)
+    asking, asked = (vectors, tokens) if block.queries == "patches" else (tokens, vectors)
+    # Weights that only vectors pass are read in steps that begin a patch.
+    queries, keys = (begun, None) if block.queries == "patches" else (None, begun)
+    kv_heads, width = Axis("kv_heads", block.kv_heads), 2 * block.head_dim
+    yield lowering.matmul(tensors["patch.q_proj"], asking, touched=queries)
+    yield lowering.matmul(tensors["patch.kv_proj"], asked, touched=keys)
+    yield Attention(
+        name="patch_attention",
+        group=lowering.group,
+        layers=lowering.layers,
+        count=lowering.layers,
+        pairs=tokens * block.vectors_per_patch,
+        rows=asking,
+        query_heads=Axis("query_heads", block.num_attention_heads),
+        qk_dim=block.head_dim,
+        v_dim=block.head_dim,
+        fresh_tokens=asked,
+        fresh_heads=kv_heads,
+        fresh_width=width,
+        cache_read=step.batch * block.kept,
+        cache_written=asked,
+        cache_heads=kv_heads,
+        cache_width=width,
+        cache_format=precision.kv,
+        activation_format=precision.base.output,
+        compute_format=precision.attention_arithmetic,
+    )
+    yield lowering.matmul(tensors["patch.o_proj"], asking, touched=queries)

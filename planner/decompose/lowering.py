@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.model import Encoder, LayerGroup, Model, Tensor, Vector
+from planner.model import Encoder, LayerGroup, LayerKind, Model, Tensor, Vector
 from planner.op import SINGLE, Axis, Elementwise, Lookup, Matmul, Op
 from planner.precision import Precision, Role
 from planner.units import Numeric
@@ -35,6 +35,8 @@ class Lowering:
         Tokens of the encoder's output that each sequence of the decoder attends to; 0 without an encoder.
     is_encoder : bool
         The layers are the encoder's: they keep no cache.
+    read_share : Numeric or None
+        How much of the layers' weights a step reads, in expectation; all where None.
     """
 
     model: Model
@@ -45,6 +47,7 @@ class Lowering:
     hidden_size: int
     source: Numeric = 0
     is_encoder: bool = False
+    read_share: Numeric | None = None
 
     def matmul(
         self,
@@ -56,6 +59,8 @@ class Lowering:
         kind: type[Matmul] = Matmul,
     ) -> Matmul:
         """Return the multiplication of `rows` rows (every token where not given) by a weight tensor."""
+        if touched is None and self.read_share is not None:
+            touched = tensor.copies.size * self.read_share
         return kind(
             name=tensor.name,
             group=self.group,
@@ -103,7 +108,7 @@ class Lowering:
         return self.elementwise(name, 2 * width, 2 * width, weights=weights, axis=Axis("hidden", width))
 
     def lookup(self, name: str, width: int, table: Axis = SINGLE) -> Lookup:
-        """Return a look-up of a row of a table for each token; `table` are its rows, where they can be sharded."""
+        """Return a look-up of `width` elements of a table for each token; `table` are its rows, where they can be sharded."""
         scheme = self.precision.scheme(Role.EMBEDDING, name)
         return Lookup(name=name, group=self.group, rows=self.step.tokens, width=width, scheme=scheme, table=table)
 
@@ -181,15 +186,48 @@ def decompose(model: Model, step: Step, precision: Precision) -> tuple[Op, ...]:
         source=source,
     )
     ops.append(outside.embed())
-    ops += [outside.lookup(table.name, table.width) for table in model.tables]
+    ops += [outside.lookup(table.name, table.width * table.lookups) for table in model.tables]
     ops += [outside.matmul(projection.tensor) for projection in model.projections]
     for kind in model.layer_kinds:
         if not kind.layer.needs_source:
-            ops += _layer(kind.layer, replace(outside, group=kind.label, layers=kind.count))
+            ops += _layer(kind.layer, _inside(outside, kind))
     if model.final_norm:
         ops.append(outside.norm("final_norm"))
     ops.append(replace(outside.matmul(model.lm_head, step.logit_rows), shared_rows=step.logits == "last"))
     return tuple(ops)
+
+
+def share_begun(tokens_per_patch: float, tokens: Numeric) -> Numeric:
+    """Return how likely it is that at least one of some tokens begins a patch.
+
+    Parameters
+    ----------
+    tokens_per_patch : float
+        Tokens of a patch in the mean, p.
+    tokens : Numeric
+        Tokens of a step, over all sequences, M.
+
+    Notes
+    -----
+    ``1 - (1 - 1/p)^M``. Derived here, as for experts: a token begins a patch with probability 1/p, each by itself.
+
+    Examples
+    --------
+    >>> share_begun(4, 1)
+    0.25
+    """
+    return 1 - (1 - 1 / tokens_per_patch) ** tokens
+
+
+def _inside(outside: Lowering, kind: LayerKind) -> Lowering:
+    """Return what the lowering of one kind of layer needs to know; a layer that works on patches sees fewer tokens."""
+    layer, step = kind.layer, outside.step
+    width, length = layer.hidden_size or outside.hidden_size, layer.tokens_per_patch
+    inside = replace(outside, group=kind.label, layers=kind.count, hidden_size=width)
+    if length is None:
+        return inside
+    fewer = replace(step, new_tokens=step.new_tokens / length, context=step.context / length)
+    return replace(inside, step=fewer, read_share=share_begun(length, step.tokens))
 
 
 def _encode(model: Model, encoder: Encoder, step: Step, precision: Precision) -> Iterator[Op]:

@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import (
     DeltaAttention,
+    GatedMemory,
     GatedRecurrence,
     LightningAttention,
     Mamba,
     Mamba2,
     MatrixLstm,
+    NgramMemory,
     RecurrentBlock,
     Rwkv,
+    Rwkv7,
+    RwkvMatrix,
     ShortConvolution,
 )
 from planner.op import Convolution, Matmul, Op, Recurrence, ScanMatmul
@@ -31,8 +35,20 @@ ELEMENT_FLOPS: dict[type[RecurrentBlock], int] = {
     GatedRecurrence: 5,
     MatrixLstm: 5,
     Rwkv: 5,
+    Rwkv7: 7,
+    RwkvMatrix: 5,
 }
 """FLOPs of one token for each element of the state; see `planner.op.recurrence.Recurrence`."""
+
+
+DECAY_FLOPS = 2
+"""Of them, those that form the decay of every element of Mamba's state; channels that share a time step share the decay."""
+
+
+def element_flops(block: RecurrentBlock) -> int:
+    """Return the FLOPs of one token for each element of a block's state."""
+    is_shared = isinstance(block, Mamba) and block.time_steps is not None
+    return ELEMENT_FLOPS[type(block)] - (DECAY_FLOPS if is_shared else 0)
 
 
 @lowers(*ELEMENT_FLOPS)
@@ -69,9 +85,40 @@ def recurrent(block: RecurrentBlock, lowering: Lowering) -> Iterator[Op]:
             rows=step.tokens,
             sequences=step.batch,
             state=block.state,
-            element_flops=ELEMENT_FLOPS[type(block)],
+            element_flops=element_flops(block),
             row_width=projected + out.inner.elements,
             state_format=STATE_FORMAT,
             scheme=base,
         )
     yield lowering.matmul(out)
+
+
+@lowers(GatedMemory)
+def gated_memory(block: GatedMemory, lowering: Lowering) -> Iterator[Op]:
+    """Project in, gate the earlier layer's result, project back."""
+    tensors = tensors_by_name(block.tensors(lowering.hidden_size))
+    out = tensors["out_proj"]
+    yield lowering.matmul(tensors["in_proj"])
+    yield lowering.elementwise("gate", 2 * block.inner_size, block.inner_size, axis=out.inner)
+    yield lowering.matmul(out)
+
+
+@lowers(NgramMemory)
+def ngram_memory(block: NgramMemory, lowering: Lowering) -> Iterator[Op]:
+    """Project what was looked up to keys and values, gate the values in every stream, convolve."""
+    tensors = tensors_by_name(block.tensors(lowering.hidden_size))
+    for tensor in tensors.values():
+        yield lowering.matmul(tensor)
+    yield lowering.elementwise("ngram.gate", 2 * block.width + lowering.hidden_size, block.width)
+    yield Convolution(
+        name="ngram.convolution",
+        group=lowering.group,
+        layers=lowering.layers,
+        count=lowering.layers,
+        rows=lowering.step.tokens,
+        sequences=lowering.step.batch,
+        channels=block.convolved,
+        kernel=block.conv_kernel,
+        state_format=STATE_FORMAT,
+        scheme=lowering.precision.base,
+    )

@@ -55,6 +55,8 @@ class CachedLayers:
     ----------
     span : Span
         Which tokens are kept.
+    tokens_per_entry : float
+        Tokens that each one kept stands for.
     per_token, index_per_token, per_source : float
         For each token kept, for each token at all, and for each token of an encoder's output, all such layers together [B].
     state : float
@@ -62,6 +64,7 @@ class CachedLayers:
     """
 
     span: Span
+    tokens_per_entry: float
     per_token: float
     index_per_token: float
     per_source: float
@@ -86,10 +89,12 @@ def _cached(model: Model, precision: Precision, layout: Layout, stage: Stage) ->
     counts, element, divide = dict(stage.layers), precision.kv.bytes_per_element, divider(layout)
     held = ((kind, counts[kind.label]) for kind in model.layer_kinds if kind.label in counts)
     for kind, count in held:
-        for block in () if kind.layer.needs_source else kind.layer.mixers:
-            cache, share = block.cache, _share(block, model, divide)
+        pairs = () if kind.layer.needs_source else zip(kind.layer.mixers, kind.layer.caches, strict=True)
+        for block, cache in pairs:
+            share = _share(block, model, divide)
             yield CachedLayers(
                 span=cache.span,
+                tokens_per_entry=cache.tokens_per_entry,
                 per_token=count * cache.width * element * share,
                 index_per_token=count * cache.index_width * element,
                 per_source=count * cache.source_width * element * share,
@@ -135,10 +140,11 @@ class StageBytes:
         """Return the KV cache of one sequence, in whole pages [B]."""
         size: Numeric = 0
         for layers in self.cached:
-            held = page_tokens * divide_up(layers.span.held(tokens), page_tokens)
+            kept = tokens if layers.tokens_per_entry == 1 else tokens / layers.tokens_per_entry
+            held = page_tokens * divide_up(layers.span.held(kept), page_tokens)
             source = tokens if self.source_tokens is None else self.source_tokens
             constant = layers.per_source * source + layers.state
-            size = size + layers.per_token * held + layers.index_per_token * tokens + constant
+            size = size + layers.per_token * held + layers.index_per_token * kept + constant
         return size
 
 

@@ -69,14 +69,16 @@ class CacheBytes:
 
 def cache_bytes(model: Model, kv: Format) -> CacheBytes:
     """Return what a model keeps of one sequence, by the way it grows."""
-    per_token, window, state, index = 0, 0, 0, 0
+    per_token: float = 0
+    index: float = 0
+    window, state = 0, 0
     for count, cache in _caches(model):
         if isinstance(cache.span, FullSpan):
-            per_token += count * cache.width
+            per_token += count * cache.width * cache.entries_per_token
         else:
             window += count * cache.width * int(cache.span.held(UNBOUNDED))
         state += count * cache.state_bytes
-        index += count * cache.index_width
+        index += count * cache.index_width * cache.entries_per_token
     size = kv.bytes_per_element
     return CacheBytes(per_token * size, window * size, state, index * size)
 
@@ -85,7 +87,7 @@ def _caches(model: Model) -> Iterator[tuple[int, Cache]]:
     """Yield the caches of a text model, with the number of layers that have them."""
     for kind in model.layer_kinds:
         if not kind.layer.needs_source:
-            yield from ((kind.count, block.cache) for block in kind.layer.mixers)
+            yield from ((kind.count, cache) for cache in kind.layer.caches)
 
 
 UNBOUNDED = 10**18
@@ -100,6 +102,7 @@ def sequence_bytes(model: Model, context: Numeric, kv: Format) -> Numeric:
     size: Numeric = 0
     source = (model.encoder.source_positions or context) if model.encoder else 0
     for count, cache in _caches(model):
-        held = cache.width * cache.span.held(context) + cache.index_width * context + cache.source_width * source
+        kept = cache.entries(context)
+        held = cache.width * cache.span.held(kept) + cache.index_width * kept + cache.source_width * source
         size = size + count * (held * kv.bytes_per_element + cache.state_bytes)
     return size

@@ -80,6 +80,8 @@ class MixtureOfExperts(FeedForwardBlock):
     """Further parameters of the router that take part in no matmul: learned corrections and scales."""
     router_size: Count | None = None
     """Elements of what the router reads, where it is not the hidden size."""
+    router_outputs: Count | None = None
+    """Scores of the router, where it has not one for each expert: those of two lists whose pairs are the experts (product keys)."""
     zero_experts: CountOrZero = 0
     """Further experts that a token may be sent to and that compute nothing (LongCat)."""
     latent_size: Count | None = None
@@ -120,7 +122,7 @@ class MixtureOfExperts(FeedForwardBlock):
         """See `FeedForwardBlock.tensors`."""
         hidden = Axis("hidden", hidden_size)
         routed_by = Axis("router_hidden", self.router_size) if self.router_size else hidden
-        choices = (Axis("router", self.num_experts + self.zero_experts),)
+        choices = (Axis("router", self.router_outputs or self.num_experts + self.zero_experts),)
         return (
             Tensor("router", Role.ROUTER, routed_by, choices, bias=self.router_bias),
             *([Vector("router.scales", Role.ROUTER, self.router_parameters)] if self.router_parameters else []),

@@ -251,6 +251,8 @@ def _faults(model: Model, hardware: Hardware, layout: Layout, phase: Phase | Non
         yield f"pp: {layout.pp} stages for {model.num_hidden_layers} layers, at most one for each layer"
     if model.encoder is not None and (layout.pp > 1 or layout.cp > 1):
         yield f"pp, cp: {model.name} has an encoder, only pp 1 and cp 1 are known for such"
+    if any(kind.layer.tokens_per_patch for kind in model.layer_kinds) and (layout.pp > 1 or layout.cp > 1):
+        yield f"pp, cp: {model.name} works on patches of tokens, only pp 1 and cp 1 are known for such"
     if layout.cp > 1 and phase is Phase.DECODE:
         yield f"cp: {layout.cp} is for prefill only, in decode cp is 1"
     yield from _domain_faults(hardware, layout)

@@ -106,6 +106,7 @@ ARCHITECTURES: Mapping[str, str] = {
     "PaddleOCRVLForConditionalGeneration": "paddleocr_vl",
     "PaliGemmaForConditionalGeneration": "paligemma",
     "PerceptionLMForConditionalGeneration": "perception_lm",
+    "Phi4FlashForCausalLM": "phi4flash",
     "PhiMoEForCausalLM": "phimoe",
     "QianfanOCRForConditionalGeneration": "qianfan_ocr",
     "Qwen2AudioForConditionalGeneration": "qwen2_audio",
@@ -136,6 +137,11 @@ ARCHITECTURES: Mapping[str, str] = {
     "VipLlavaForConditionalGeneration": "vipllava",
     "VoxtralForConditionalGeneration": "voxtral",
     "VoxtralRealtimeForConditionalGeneration": "voxtral_realtime",
+    "RWKV6ForCausalLM": "rwkv6",
+    "RWKV6Qwen2ForCausalLM": "rwkv6qwen2",
+    "RWKV7ForCausalLM": "rwkv7",
+    "Rwkv5ForCausalLM": "rwkv5",
+    "Rwkv6ForCausalLM": "rwkv6",
 }
 """Names of classes, and the ``model_type`` that goes with each; of classes of several types the oldest."""
 

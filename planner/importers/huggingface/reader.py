@@ -73,6 +73,19 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
         is_part=bool(chosen.prefix),
     )
     config.get("quantization_config")
+    try:
+        model, strange = _described(config, chosen, data, name, where)
+    except ValidationError as error:
+        faults = [_fault(detail) for detail in error.errors(include_url=False)]
+        raise CatalogueError(where, [*config.faults, *faults]) from None
+    return _with_storage(_with_towers(model, data, chosen, where), data, chosen, where), strange
+
+
+def _described(
+    config: Config, chosen: Selection, data: Mapping[str, Any], name: str, where: str
+) -> tuple[Model, list[str]]:
+    """Return the model of a config, and the names of fields that were not read; how it is stored comes later."""
+    family = chosen.family
     hidden_size, vocab_size = config.integer("hidden_size"), config.integer("vocab_size")
     layers = read_layers(config, family)
     fields: dict[str, Any] = {
@@ -83,19 +96,17 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
         "norm": family.norm(config) if callable(family.norm) else family.norm,
     }
     fields |= family.model(config) if family.model else {}
+    own = fields.pop("notes", ())
     config.raise_faults()
     strange = _strange(config, chosen)
-    try:
-        model = Model(
-            name=name,
-            source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
-            layers=group_layers(layers),
-            notes=(*chosen.notes, *_notes(config, chosen, strange)),
-            **fields,
-        )
-    except ValidationError as error:
-        raise CatalogueError(where, [_fault(detail) for detail in error.errors(include_url=False)]) from None
-    return _with_storage(_with_towers(model, data, chosen, where), data, chosen, where), strange
+    model = Model(
+        name=name,
+        source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
+        layers=group_layers(layers),
+        notes=(*chosen.notes, *own, *_notes(config, chosen, strange)),
+        **fields,
+    )
+    return model, strange
 
 
 def read_layers(config: Config, family: Family) -> list[LayerGroup]:

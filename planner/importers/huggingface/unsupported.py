@@ -15,12 +15,9 @@ _TYPES: Mapping[str, str] = {
     _TWO: "encoder-decoder speech-encoder-decoder vision-encoder-decoder",
     _SOURCE: """cohere_asr dia moonshine moonshine_streaming pix2struct pop2piano pp_formulanet seamless_m4t seamless_m4t_v2
         speech_to_text trocr udop kosmos-2 kosmos-2.5""",
-    "works on bytes in three stacks of layers that run at different rates, which is not described": "blt",
     "makes several streams of audio tokens at once, which is not described": "moshi kyutai_speech_to_text",
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
-    "runs layers several times, mixing the results of earlier runs, which is not described": "inkling2_loop inkling2_loop_text",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",
-    "has a recurrence of its own, which is not described": "plamo2 phi4flash rwkv5 rwkv6 rwkv7 rwkv6qwen2",
     "is GIT, a captioner of images, which is not described": "git",
     "has layers of cross-attention to images that are not described": "idefics pi0",
 }

@@ -5,7 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache, Indexer
+from planner.model.attention.gated_memory import GatedMemory
 from planner.model.attention.latent import CompressedAttention, LatentAttention
+from planner.model.attention.ngrams import NgramMemory
+from planner.model.attention.patches import PatchAttention
 from planner.model.attention.recurrent import (
     DeltaAttention,
     GatedRecurrence,
@@ -14,9 +17,9 @@ from planner.model.attention.recurrent import (
     Mamba2,
     MatrixLstm,
     RecurrentBlock,
-    Rwkv,
     ShortConvolution,
 )
+from planner.model.attention.rwkv import Rwkv, Rwkv7, RwkvMatrix
 from planner.model.attention.softmax import CrossAttention, SoftmaxAttention
 
 AnyAttention = Annotated[
@@ -24,14 +27,19 @@ AnyAttention = Annotated[
     | LatentAttention
     | CompressedAttention
     | CrossAttention
+    | PatchAttention
     | LightningAttention
     | DeltaAttention
     | Mamba
     | Mamba2
     | ShortConvolution
+    | GatedMemory
+    | NgramMemory
     | GatedRecurrence
     | MatrixLstm
-    | Rwkv,
+    | Rwkv
+    | RwkvMatrix
+    | Rwkv7,
     Field(discriminator="kind"),
 ]
 
@@ -43,6 +51,7 @@ __all__ = [
     "CompressedAttention",
     "CrossAttention",
     "DeltaAttention",
+    "GatedMemory",
     "GatedRecurrence",
     "Indexer",
     "LatentAttention",
@@ -50,8 +59,12 @@ __all__ = [
     "Mamba",
     "Mamba2",
     "MatrixLstm",
+    "NgramMemory",
+    "PatchAttention",
     "RecurrentBlock",
     "Rwkv",
+    "Rwkv7",
+    "RwkvMatrix",
     "ShortConvolution",
     "SoftmaxAttention",
 ]

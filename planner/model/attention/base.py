@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from planner.model.tensor import Count, Description, Flag, Tensor, Vector
 from planner.op import Axis, FullSpan, Span
 from planner.precision import Role
-from planner.units import FORMATS
+from planner.units import FORMATS, Numeric
 
 STATE_BYTES = int(FORMATS["bf16"].bytes_per_element)
 """Bytes of an element of recurrent state: in 16 bits, as the transformers library allocates it with a 16-bit model [B]."""
@@ -30,6 +30,8 @@ class Cache:
         Elements for each token that a sparse-attention indexer keeps.
     source_width : int
         Elements for each token of the encoder's output that cross-attention keeps.
+    tokens_per_entry : float
+        Tokens that each one kept stands for: patches of them.
     """
 
     width: int = 0
@@ -37,6 +39,16 @@ class Cache:
     state_bytes: int = 0
     index_width: int = 0
     source_width: int = 0
+    tokens_per_entry: float = 1
+
+    @property
+    def entries_per_token(self) -> float:
+        """What is kept for each token, in entries; 1 where nothing is merged."""
+        return 1 if self.tokens_per_entry == 1 else 1 / self.tokens_per_entry
+
+    def entries(self, tokens: Numeric) -> Numeric:
+        """Return what is kept for so many tokens, in entries; fractions of one are counted."""
+        return tokens if self.tokens_per_entry == 1 else tokens / self.tokens_per_entry
 
 
 class AttentionBlock(Description):

@@ -159,11 +159,17 @@ class Mamba(RecurrentBlock):
     """Norms of the time step and of the two state projections (Jamba)."""
     num_heads: Count = 1
     """Heads that have projections to time step and state of their own (Zamba)."""
+    time_steps: Count | None = None
+    """Time steps, each with a decay, that are shared by as many channels as there are for each (PLaMo 2); null: a channel has its own."""
 
     @model_validator(mode="after")
     def _check(self) -> Mamba:
         if self.inner_size % self.num_heads:
             raise ValueError(f"inner_size {self.inner_size} is not a multiple of num_heads {self.num_heads}")
+        if self.time_steps and (self.num_heads > 1 or self.inner_size % self.time_steps):
+            raise ValueError(
+                f"time_steps {self.time_steps} is not a divisor of inner_size, or there are several num_heads"
+            )
         return self
 
     @property
@@ -188,12 +194,15 @@ class Mamba(RecurrentBlock):
         heads, each = Axis("channel_groups", self.num_heads), Axis("channels", n // self.num_heads)
         selective = (rank, Axis("state", 2 * self.state_size))
         norms = self.time_step_rank + 2 * self.state_size if self.inner_norms else 0
+        steps, own = each, n * (self.state_size + 1)
+        if self.time_steps:
+            steps, own = Axis("channels", self.time_steps), 2 * self.time_steps
         return (
             Tensor("in_proj", role, hidden, (channels, channels), bias=self.bias),
             Vector("conv1d", Role.STATE, n * (self.conv_kernel + self.conv_bias)),
             Tensor("x_proj", role, each, selective, copies=heads),
-            Tensor("dt_proj", role, rank, (each,), bias=True, copies=heads),
-            Vector("state", Role.STATE, n * (self.state_size + 1)),
+            Tensor("dt_proj", role, rank, (steps,), bias=True, copies=heads),
+            Vector("state", Role.STATE, own),
             Vector("norms", Role.NORM, norms),
             Tensor("out_proj", role, channels, (hidden,), bias=self.bias),
         )
@@ -361,28 +370,4 @@ class MatrixLstm(RecurrentBlock):
             Tensor("gates", role, hidden, (Axis("query_heads", n), Axis("query_heads", n)), bias=True),
             Vector("norm", Role.NORM, values.elements * (1 + self.bias)),
             Tensor("out_proj", role, values, (hidden,), bias=self.bias),
-        )
-
-
-class Rwkv(RecurrentBlock):
-    """Time mixing of RWKV-4 (arXiv 2305.13048)."""
-
-    kind: Literal["rwkv"]
-    hidden_size: Count
-    """Elements of the residual stream, the last of which are kept for this block and for the feed-forward network."""
-    attention_size: Count
-    """Channels."""
-
-    @property
-    def state(self) -> Axis:
-        """See `RecurrentBlock.state`: numerator, denominator and maximum of a channel, and the last inputs of both halves of the layer."""
-        return Axis("channels", 3 * self.attention_size + 2 * self.hidden_size)
-
-    def tensors(self, hidden_size: int) -> tuple[Tensor | Vector, ...]:
-        """See `AttentionBlock.tensors`."""
-        hidden, role, channels = Axis("hidden", hidden_size), Role.ATTENTION, Axis("channels", self.attention_size)
-        return (
-            Tensor("in_proj", role, hidden, (channels, channels, channels)),
-            Vector("time_mix", Role.STATE, 3 * hidden_size + 2 * self.attention_size),
-            Tensor("out_proj", role, channels, (hidden,)),
         )

@@ -50,6 +50,8 @@ class SoftmaxAttention(AttentionBlock):
     """A projected gate on the result: a number for each head, or for each element."""
     gate_bias: Flag = True
     """Whether `qkv_bias` holds for the gate too."""
+    differential: Flag = False
+    """Heads work in pairs whose results are subtracted; each weighs the values of both (arXiv 2410.05258)."""
     tied_values: Flag = False
     """Values are the keys before their norm: there is no projection of values (both are cached)."""
     shared_kv: Flag = False
@@ -75,6 +77,8 @@ class SoftmaxAttention(AttentionBlock):
             raise ValueError(f"num_key_value_heads is {k}, but {self.kind} has {fixed}")
         if n % self.kv_heads:
             raise ValueError(f"num_attention_heads {n} is not a multiple of num_key_value_heads {self.kv_heads}")
+        if self.differential and (n % 2 or self.kv_heads % 2):
+            raise ValueError(f"differential attention needs pairs of heads, and there are {n} and {self.kv_heads}")
         if self.sliding_window and self.attention_chunk_size:
             raise ValueError("sliding_window and attention_chunk_size exclude each other")
         if self.indexer and not self.index_topk:
@@ -119,7 +123,7 @@ class SoftmaxAttention(AttentionBlock):
     @property
     def label(self) -> str:
         """See `AttentionBlock.label`."""
-        words: list[str] = [self.kind]
+        words: list[str] = [f"differential {self.kind}" if self.differential else self.kind]
         if self.sliding_window:
             words.append(f"window {self.sliding_window}")
         if self.attention_chunk_size:

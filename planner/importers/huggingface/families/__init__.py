@@ -4,6 +4,7 @@ Facts are those of the model classes of the transformers library, 5.24.0; of the
 """
 
 from planner.importers.huggingface.families import (
+    byte_latent,
     convolved,
     custom,
     deepseek,
@@ -25,6 +26,8 @@ from planner.importers.huggingface.families import (
     qwen4,
     recent,
     recurrent,
+    rwkv,
+    samba,
     served,
 )
 from planner.importers.huggingface.families.family import Family
@@ -41,6 +44,9 @@ FAMILIES: dict[str, Family] = {
     **hybrid.FAMILIES,
     **mixed.FAMILIES,
     **recurrent.FAMILIES,
+    **rwkv.FAMILIES,
+    **byte_latent.FAMILIES,
+    **samba.FAMILIES,
     **encoder_decoder.FAMILIES,
     **recent.FAMILIES,
     **custom.FAMILIES,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import always, build, first_layers, is_kind, kinds
+from planner.importers.huggingface.parts.basics import always, build, first_layers, is_kind, kinds, layer_count
 from planner.importers.huggingface.parts.networks import Experts, dense, several
 from planner.importers.huggingface.parts.softmax import head_dim, heads_of, softmax_kind
 from planner.model import Projection, SoftmaxAttention
+from planner.model.stack import MAX_LAYERS
 
 MLP_KINDS = ("dense", "sparse")
 HYBRID = ("hybrid", "hybrid_sliding")
@@ -145,6 +147,72 @@ def _ink2_model(config: Config) -> dict[str, Any]:
     }
 
 
+# ---- Inkling 2 with a loop: layers in the middle run several times, hearing from the run before ------------------------
+
+
+def _loop_field(config: Config, nested: str, field: str, default: int, least: int = 1) -> int:
+    """Return a field of the loop, which may stand in `loop_config` under another name."""
+    stated = config.part("loop_config").optional(nested, least=least)
+    return config.integer(field, default, least=least) if stated is None else stated
+
+
+def _loop_bounds(config: Config) -> tuple[int, int, int]:
+    """Return the first layer of the loop, the first after it, and how often it runs."""
+    start = _loop_field(config, "core_start", "loop_layer_index_start", 6)
+    end = _loop_field(config, "core_end", "loop_layer_index_end", 18)
+    if end < start:
+        config.fault("loop_layer_index_end", f"{end} is before loop_layer_index_start {start}")
+        config.raise_faults()
+    return start, end, _loop_field(config, "num_passes", "loop_num_passes", 3)
+
+
+def _loop_runs(config: Config) -> list[tuple[int, int]]:
+    """Return every run of a layer: which one it is, and the pass."""
+
+    def read() -> list[tuple[int, int]]:
+        count = layer_count(config)
+        start, end, passes = _loop_bounds(config)
+        looped = range(start, min(end, count))
+        if count + len(looped) * passes > MAX_LAYERS:
+            config.fault("loop_num_passes", f"layers run more often than makes sense (at most {MAX_LAYERS} times)")
+            config.raise_faults()
+        before, after = range(min(start, count)), range(min(end, count), count)
+        again = [(layer, number) for number in range(passes if looped else 0) for layer in looped]
+        return [*((layer, 0) for layer in before), *again, *((layer, 0) for layer in after)]
+
+    return config.derived("inkling2 loop", read)
+
+
+def _looped(reader: Callable[[Config, int], Any]) -> Callable[[Config, int], Any]:
+    """Return a reader of a run from one of a layer."""
+    return lambda config, index: reader(config, _loop_runs(config)[index][0])
+
+
+def _loop_layer(config: Config, index: int) -> dict[str, Any]:
+    """Inkling 2 with a loop: from the second pass on, four inputs of a layer are mixed with messages by gates of low rank."""
+    layer, number = _loop_runs(config)[index]
+    start, end, _ = _loop_bounds(config)
+    found = _ink2_layer(config, layer)
+    hidden, rank = config.integer("hidden_size"), _loop_field(config, "gate_rank", "loop_gate_rank", 64)
+    gates = []
+    for name in ("q", "k", "v", "mlp"):
+        gates.append(Projection(name=f"{name}_message_gate.down_proj", input_size=2 * hidden, output_size=rank))
+        gates.append(Projection(name=f"{name}_message_gate.gates", input_size=rank, output_size=2 * hidden))
+    if number:
+        return {**found, "projections": (*found["projections"], *gates), "shared_weights": True}
+    # The first pass hears from nobody, but it is where the weights of all passes stand.
+    stored = sum(gate.tensor.parameters for gate in gates) if start <= layer < end else 0
+    return {**found, "other_parameters": found["other_parameters"] + stored}
+
+
+def _loop_model(config: Config) -> dict[str, Any]:
+    """Inkling 2 with a loop: what each layer of the loop asks the blocks of the pass before, for four inputs."""
+    fields = _ink2_model(config)
+    start, end, _ = _loop_bounds(config)
+    asked = 4 * (end - start) * config.integer("hidden_size")
+    return {**fields, "other_parameters": fields["other_parameters"] + asked}
+
+
 # ---- ZAYA ------------------------------------------------------------------------------------------------------------
 
 _zaya_kinds = kinds(always("hybrid"), known=HYBRID)
@@ -215,6 +283,15 @@ FAMILIES: dict[str, Family] = {
         ffn=Experts(),
         layer=_ink2_layer,
         model=_ink2_model,
+        tied="never",
+        ignored=("n_layers_per_attn_res_block", "local_layer_ids"),
+    ),
+    "inkling2_loop_text": Family(
+        attention=_looped(_ink_attention(output_gate="element")),
+        ffn=_looped(Experts()),
+        layer=_loop_layer,
+        layers=lambda config: len(_loop_runs(config)),
+        model=_loop_model,
         tied="never",
         ignored=("n_layers_per_attn_res_block", "local_layer_ids"),
     ),

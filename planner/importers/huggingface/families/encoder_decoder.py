@@ -107,6 +107,27 @@ def bart_model(*, extra: int = 2, embedding_norm: bool = True, final_norm: bool 
     return read
 
 
+def _mvp_model(config: Config) -> dict[str, Any]:
+    """MVP: with `use_prompt`, each stack of attention has a prompt that a small network turns into keys and values of every layer."""
+    fields = bart_model()(config)
+    if not config.flag("use_prompt", default=False):
+        return fields
+    hidden, rows, middle = (config.integer(name) for name in ("hidden_size", "prompt_length", "prompt_mid_dim"))
+
+    def prompt(layers: int) -> int:
+        made = 2 * layers * hidden
+        return rows * hidden + (hidden + 1) * middle + (middle + 1) * made
+
+    before = prompt(stack_length(config, "encoder_layers"))
+    fields["other_parameters"] += 2 * prompt(stack_length(config, "decoder_layers"))
+    encoder: Encoder = fields["encoder"]
+    fields["encoder"] = encoder.model_copy(update={"other_parameters": encoder.other_parameters + before})
+    fields["notes"] = (
+        f"use_prompt: the {rows} positions that prompts add to attention are counted as parameters alone",
+    )
+    return fields
+
+
 def _m2m_model(config: Config) -> dict[str, Any]:
     """M2M-100: positions are computed, not learned."""
     return {"encoder": bart_encoder(config, norms=1, tables=own_embeddings(config, 2))}
@@ -242,7 +263,7 @@ def bart_like(model: Extra, **more: Any) -> Family:
 FAMILIES: dict[str, Family] = {
     **t5.FAMILIES,
     "bart": bart_like(bart_model()),
-    "mvp": bart_like(bart_model()),
+    "mvp": bart_like(_mvp_model),
     "plbart": bart_like(bart_model()),
     "mbart": bart_like(bart_model(final_norm=True)),
     "blenderbot-small": bart_like(bart_model(extra=0)),

@@ -46,6 +46,8 @@ class Family:
         Fields of this architecture that change nothing that is counted.
     flat : callable, optional
         Turns a file of nested parts into one part, which is then read as if it stood at the top.
+    flat_prefix : str
+        The path of that part, with a final dot, for messages.
     text : str, optional
         The file describes several towers: the type of the text part where the part does not say it.
     tie : Tie
@@ -65,6 +67,7 @@ class Family:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     flat: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    flat_prefix: str = "decoder."
     text: str | None = None
     tie: Tie = "top"
 

@@ -194,7 +194,11 @@ FAMILIES: dict[str, Family] = {
         layer=_apertus,
     ),
     "bitnet": Family(attention=llama_attention, ffn=dense(), layer=_bitnet),
-    "diffllama": Family(attention=llama_attention, ffn=dense(), layer=_diff_llama),
+    "diffllama": Family(
+        attention=softmax(bias="attention_bias", output_bias="attention_bias", more=fixed(differential=True)),
+        ffn=dense(),
+        layer=_diff_llama,
+    ),
     "olmo": Family(attention=llama_attention, ffn=dense(), norm=NO_WEIGHT, ignored=("clip_qkv",)),
     "olmo2": Family(
         attention=softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="full"), ffn=dense()

@@ -13,6 +13,7 @@ TEXT_TYPES = {
     "blip-2": "opt",
     "cohere2_vision": "cohere2",
     "inkling2": "inkling2_text",
+    "inkling2_loop": "inkling2_loop_text",
     "inkling_mm_model": "inkling_text",
     "qwen4_exp": "qwen4_exp_text",
     "dots3_note": "dots3_note_text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -130,6 +131,30 @@ def _doge_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     return {"projections": (mask,), "other_parameters": heads + 2 * config.integer("hidden_size")}
 
 
+_doge_network = dense(bias="mlp_bias")
+
+
+def _doge_ffn(config: Config, index: int) -> Any:
+    """Doge: a network that every token passes, and where `is_moe` says so experts of one neuron each, found by product keys."""
+    always = _doge_network(config, index)
+    if not config.flag("is_moe", default=False):
+        config.get("num_experts")
+        config.get("num_experts_per_tok")
+        return always
+    number = config.integer("num_experts")
+    experts = build(
+        config,
+        MixtureOfExperts,
+        kind="moe",
+        num_experts=number,
+        num_experts_per_tok=config.integer("num_experts_per_tok"),
+        moe_intermediate_size=1,
+        gated=False,
+        router_outputs=2 * math.isqrt(number),
+    )
+    return (always, experts)
+
+
 def _pruned_head(config: Config) -> dict[str, Any]:
     """Apertus 1.5: the LM head may score the first rows of the vocabulary alone."""
     rows = config.integer("vocab_size")
@@ -192,9 +217,8 @@ FAMILIES: dict[str, Family] = {
         attention=softmax(
             window=window_everywhere, bias="attention_bias", output_bias="attention_bias", qk_norm="head"
         ),
-        ffn=dense(bias="mlp_bias"),
+        ffn=_doge_ffn,
         layer=_doge_layer,
-        ignored=("num_experts", "num_experts_per_tok"),
     ),
     "granite_swa": Family(attention=windowed(_first_of_four, sinks=True), ffn=dense(bias="mlp_bias"), tied=True),
     "granitemoe_swa": Family(attention=windowed(_first_of_four, sinks=True), ffn=MOE["granitemoeshared"].ffn),
