@@ -9,9 +9,7 @@ _TWO = "is put together from two models, describe the decoder by a file of its o
 _SOURCE = "has an encoder of a kind that is not described"
 
 _TYPES: Mapping[str, str] = {
-    _ENCODER: """bert big_bird blip camembert canary data2vec-text electra ernie megatron-bert rembert roberta
-        roberta-prelayernorm roc_bert roformer xlm-roberta xlm-roberta-xl xmod bert-generation modernbert albert distilbert
-        deberta deberta-v2 nomic_bert new clip siglip""",
+    _ENCODER: "albert blip canary clip deberta deberta-v2 distilbert modernbert new nomic_bert siglip",
     _TWO: "encoder-decoder speech-encoder-decoder vision-encoder-decoder",
     _SOURCE: """cohere_asr dia moonshine moonshine_streaming pix2struct pop2piano pp_formulanet seamless_m4t seamless_m4t_v2
         speech_to_text trocr udop kosmos-2 kosmos-2.5""",

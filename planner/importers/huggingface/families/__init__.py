@@ -5,6 +5,7 @@ Facts are those of the model classes of the transformers library, 5.24.0; of the
 
 from planner.importers.huggingface.families import (
     byte_latent,
+    bert,
     convolved,
     custom,
     deepseek,
@@ -57,6 +58,7 @@ FAMILIES: dict[str, Family] = {
     **convolved.FAMILIES,
     **qwen4.FAMILIES,
     **served.FAMILIES,
+    **bert.FAMILIES,
     **multimodal.FAMILIES,
 }
 
