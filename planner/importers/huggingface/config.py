@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from planner.errors import CatalogueError, nearest
+from planner.importers.huggingface.class_defaults import class_defaults
 from planner.units import LARGEST_COUNT, TRILLION
 
 MISSING: Any = object()
@@ -77,6 +78,7 @@ class Config:
         self.faults: dict[str, None] = {}
         self.used: set[str] = set()
         self.supplied: dict[str, Any] = {}
+        self.nested: dict[str, tuple[Config, str]] = {}
 
     # ---- raw access --------------------------------------------------------------------------------------------------
 
@@ -128,6 +130,23 @@ class Config:
             return nested
 
         return self.derived(("part", field), make)
+
+    def typed_part(self, field: str, usual: str) -> Config:
+        """Return a nested part that has a type of its own, `usual` where it does not say one; its unread fields are told of."""
+        stated = self.part(field).get("model_type")
+        kind = stated if isinstance(stated, str) and stated else usual
+
+        def make() -> Config:
+            value = self.part(field)._data  # noqa: SLF001 - the same class
+            nested = Config(
+                value, self._where, prefix=f"{self._prefix}{field}.", defaults=class_defaults(kind), is_part=True
+            )
+            nested.faults = self.faults
+            nested.used.add("model_type")
+            self.nested[field] = (nested, kind)
+            return nested
+
+        return self.derived(("typed part", field), make)
 
     def derived(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` gives, made once for a key."""

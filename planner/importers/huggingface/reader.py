@@ -124,8 +124,15 @@ def read_layers(config: Config, family: Family) -> list[LayerGroup]:
 
 def _strange(config: Config, chosen: Selection) -> list[str]:
     """Return the fields that were not read, and are not known to change nothing."""
+    found = _left(config, chosen.model_type, chosen.family.ignored)
+    for name, (part, kind) in config.nested.items():
+        found += [f"{name}.{field}" for field in _left(part, kind, ())]
+    return found
+
+
+def _left(config: Config, model_type: str, ignored: tuple[str, ...]) -> list[str]:
     # Cross-attention changes shapes wherever it is asked for, though it is off in the class.
-    inert = {*chosen.family.ignored, *(set(inert_fields(chosen.model_type)) - {"add_cross_attention"})}
+    inert = {*ignored, *(set(inert_fields(model_type)) - {"add_cross_attention"})}
     left = [field for field in config.unread() if field not in BENIGN and field not in inert]
     return [field for field in left if not says_no(field, config.get(field))]
 

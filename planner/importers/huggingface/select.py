@@ -62,9 +62,8 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
     model_type = _model_type(data, where, "model_type", assume)
     family, notes = FAMILIES[model_type], _assumed(data, model_type)
     if family.flat is not None:
-        return Selection(
-            family=family, model_type=model_type, part=family.flat(data), prefix=family.flat_prefix, notes=notes
-        )
+        text, prefix = family.text or model_type, family.flat_prefix
+        return Selection(family=family, model_type=text, part=family.flat(data), prefix=prefix, notes=notes)
     found = _nested(data, family)
     if found is None and family.text is None:
         return Selection(family=family, model_type=model_type, part=data, notes=notes)

@@ -9,10 +9,9 @@ _TWO = "is put together from two models, describe the decoder by a file of its o
 _SOURCE = "has an encoder of a kind that is not described"
 
 _TYPES: Mapping[str, str] = {
-    _ENCODER: "albert blip canary clip deberta deberta-v2 distilbert modernbert new nomic_bert siglip",
+    _ENCODER: "albert blip clip deberta deberta-v2 distilbert modernbert new nomic_bert siglip",
     _TWO: "encoder-decoder speech-encoder-decoder vision-encoder-decoder",
-    _SOURCE: """cohere_asr dia moonshine moonshine_streaming pix2struct pop2piano pp_formulanet seamless_m4t seamless_m4t_v2
-        speech_to_text trocr udop kosmos-2 kosmos-2.5""",
+    _SOURCE: "pix2struct pp_formulanet trocr udop kosmos-2 kosmos-2.5",
     "makes several streams of audio tokens at once, which is not described": "moshi kyutai_speech_to_text",
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",

@@ -30,6 +30,7 @@ from planner.importers.huggingface.families import (
     rwkv,
     samba,
     served,
+    speech,
 )
 from planner.importers.huggingface.families.family import Family
 
@@ -59,6 +60,7 @@ FAMILIES: dict[str, Family] = {
     **qwen4.FAMILIES,
     **served.FAMILIES,
     **bert.FAMILIES,
+    **speech.FAMILIES,
     **multimodal.FAMILIES,
 }
 

@@ -49,7 +49,7 @@ class Family:
     flat_prefix : str
         The path of that part, with a final dot, for messages.
     text : str, optional
-        The file describes several towers: the type of the text part where the part does not say it.
+        The file describes several towers: the type of the text part where the part does not say it. With `flat`, the decoder's.
     tie : Tie
         Where such a file says whether the embeddings are tied: at the top, in the text part, in either, in the first of them that says
         anything, or nowhere.

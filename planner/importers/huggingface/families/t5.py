@@ -144,6 +144,14 @@ def _switch_encoder(config: Config) -> dict[str, Any]:
     return {"encoder": Encoder(layers=group_layers(layers), tables=own_embeddings(config, 2))}
 
 
+def _pop_model(config: Config) -> dict[str, Any]:
+    """Pop2Piano: the source is a spectrum of the hidden width, with a row for the composer before it; notes come out."""
+    rows, width = config.integer("composer_vocab_size", 21), config.integer("hidden_size")
+    composers = Table(name="mel_conditioner", rows=rows, width=width)
+    encoder: Encoder = _t5_encoder(config)["encoder"]
+    return {"encoder": encoder.model_copy(update={"tables": (composers, *own_embeddings(config, 2))})}
+
+
 def own_embeddings(config: Config, copies: int) -> tuple[Table, ...]:
     """Return the token embeddings that the sides have of their own where nothing is tied; else they are one."""
     if config.flag("tie_word_embeddings", default=True):
@@ -157,6 +165,7 @@ FAMILIES: dict[str, Family] = {
     "mt5": T5,
     "umt5": replace(T5, layer=_everywhere),
     "longt5": replace(T5, ignored=(*T5.ignored, "local_radius", "global_block_size", "encoder_attention_type")),
+    "pop2piano": replace(T5, model=_pop_model, tied="never"),
     "switch_transformers": replace(
         T5,
         ffn=lambda config, index: _switch_ffn(config, index, decoder=True),
