@@ -23,6 +23,7 @@ from planner.importers.huggingface.families import (
     moe_layered,
     multimodal,
     older,
+    pictures,
     qwen,
     qwen4,
     recent,
@@ -61,6 +62,7 @@ FAMILIES: dict[str, Family] = {
     **served.FAMILIES,
     **bert.FAMILIES,
     **speech.FAMILIES,
+    **pictures.FAMILIES,
     **multimodal.FAMILIES,
 }
 
