@@ -1,8 +1,7 @@
 """Encoder-decoders over sound, and Dia from text to sound: Speech2Text, Moonshine, Cohere ASR, Canary, SeamlessM4T.
 
 The encoder reads frames of sound, whose number depends on the length of the recording: it counts as the prompt, in frames after the
-convolutions. The convolutions stand as matrices that each source token is multiplied by once, as Whisper's do, though the early ones
-run before the length is cut: their work is a small part of the encoder's.
+convolutions. Convolutions stand as matrices, which run so many times for each of those frames as the later ones cut the length.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def _s2t_model(config: Config) -> dict[str, Any]:
     count, hidden = config.integer("num_conv_layers", 2), config.integer("hidden_size")
     sizes, middle = (
         config.integers("conv_kernel_sizes", count, least=1) or (5, 5),
-        config.integer("conv_channels", 1024),
+        config.integer("conv_channels"),
     )
     if count > MAX_CONVOLUTIONS:
         config.fault("num_conv_layers", f"{count} convolutions are more than make sense (at most {MAX_CONVOLUTIONS})")
@@ -72,7 +71,13 @@ def _s2t_model(config: Config) -> dict[str, Any]:
     widths = [first, *[max(middle // 2, 1)] * (len(sizes) - 1)]
     results = [*[middle] * (len(sizes) - 1), 2 * hidden]
     convolutions = tuple(
-        Projection(name=f"conv_layers.{i}", input_size=size * width, output_size=result, bias=True)
+        Projection(
+            name=f"conv_layers.{i}",
+            input_size=size * width,
+            output_size=result,
+            bias=True,
+            times=2 ** (len(sizes) - 1 - i),
+        )
         for i, (size, width, result) in enumerate(zip(sizes, widths, results, strict=True))
     )
     return {
@@ -101,8 +106,9 @@ def _moonshine_model(config: Config) -> dict[str, Any]:
     layers = [_encoder_layer(config, attention)] * layer_count(config, "encoder_num_hidden_layers")
     config.raise_faults()
     convolutions = (
-        Projection(name="conv1", input_size=127, output_size=hidden),
-        Projection(name="conv2", input_size=7 * hidden, output_size=2 * hidden, bias=True),
+        # Strides of 64, 3 and 2 samples.
+        Projection(name="conv1", input_size=127, output_size=hidden, times=6),
+        Projection(name="conv2", input_size=7 * hidden, output_size=2 * hidden, bias=True, times=2),
         Projection(name="conv3", input_size=3 * 2 * hidden, output_size=hidden, bias=True),
     )
     return {"encoder": Encoder(layers=group_layers(layers), projections=convolutions, other_parameters=2 * hidden)}
@@ -135,8 +141,8 @@ def _streaming_model(config: Config) -> dict[str, Any]:
     ]
     config.raise_faults()
     into = [
-        Projection(name="embedder.linear", input_size=frame, output_size=width),
-        Projection(name="embedder.conv1", input_size=5 * width, output_size=2 * width, bias=True),
+        Projection(name="embedder.linear", input_size=frame, output_size=width, times=4),
+        Projection(name="embedder.conv1", input_size=5 * width, output_size=2 * width, bias=True, times=2),
         Projection(name="embedder.conv2", input_size=5 * 2 * width, output_size=width, bias=True),
     ]
     if width != hidden:
@@ -184,20 +190,30 @@ def parakeet(part: Config, further: tuple[Projection, ...] = ()) -> Encoder:
     """Return Parakeet's encoder; `further` matrices stand after it."""
     hidden, bins = part.integer("hidden_size"), part.integer("num_mel_bins", 80)
     kernel, channels = part.integer("subsampling_conv_kernel_size", 3), part.integer("subsampling_conv_channels", 256)
-    halvings = part.integer("subsampling_factor", 8).bit_length() - 1
-    left = max(bins // part.integer("subsampling_conv_stride", 2) ** halvings, 1)
+    stages, stride = part.integer("subsampling_factor", 8).bit_length() - 1, part.integer("subsampling_conv_stride", 2)
+    left = max(bins // stride**stages, 1)
+    # Frames and bins that a stage works on, for each frame that is left after all of them.
+    times = [stride ** (stages - i) * max(bins // stride**i, 1) for i in range(1, stages + 1)]
     layers = [_parakeet_layer(part)] * layer_count(part)
     part.raise_faults()
     pointwise = [
-        Projection(name=f"subsampling.pointwise{i}", input_size=channels, output_size=channels, bias=True)
-        for i in range(1, halvings)
+        Projection(
+            name=f"subsampling.pointwise{i}", input_size=channels, output_size=channels, bias=True, times=times[i]
+        )
+        for i in range(1, stages)
     ]
     return Encoder(
         layers=group_layers(layers),
         hidden_size=hidden,
         norms=0,
         projections=(
-            Projection(name="subsampling.conv", input_size=kernel**2, output_size=channels, bias=True),
+            Projection(
+                name="subsampling.conv",
+                input_size=kernel**2,
+                output_size=channels,
+                bias=True,
+                times=max(times[:1], default=1),
+            ),
             *pointwise,
             Projection(name="subsampling.linear", input_size=channels * left, output_size=hidden, bias=True),
             *further,
@@ -240,7 +256,7 @@ def _dia_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG0
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,
         head_dim=config.integer("cross_head_dim", 128),
-        source_size=config.integer("cross_hidden_size", 1024),
+        source_size=config.integer("cross_hidden_size"),
     )
 
 
