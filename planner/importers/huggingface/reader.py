@@ -13,7 +13,7 @@ from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.benign import BENIGN, says_no
 from planner.importers.huggingface.class_defaults import class_defaults, inert_fields
 from planner.importers.huggingface.config import CORE, SYNONYMS, Config
-from planner.importers.huggingface.families import Family
+from planner.importers.huggingface.families import FAMILIES, Family
 from planner.importers.huggingface.mtp import read_mtp
 from planner.importers.huggingface.parts.basics import build
 from planner.importers.huggingface.quantization import find_block, read_quantization
@@ -126,7 +126,8 @@ def _strange(config: Config, chosen: Selection) -> list[str]:
     """Return the fields that were not read, and are not known to change nothing."""
     found = _left(config, chosen.model_type, chosen.family.ignored)
     for name, (part, kind) in config.nested.items():
-        found += [f"{name}.{field}" for field in _left(part, kind, ())]
+        ignored = FAMILIES[kind].ignored if kind in FAMILIES else ()
+        found += [f"{name}.{field}" for field in _left(part, kind, ignored)]
     return found
 
 

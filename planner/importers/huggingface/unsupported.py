@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _ENCODER = "is an encoder, which generates no text"
-_TWO = "is put together from two models, describe the decoder by a file of its own"
 _SOURCE = "has an encoder of a kind that is not described"
 
 _TYPES: Mapping[str, str] = {
     _ENCODER: "albert blip clip deberta deberta-v2 distilbert modernbert new nomic_bert siglip",
-    _TWO: "encoder-decoder speech-encoder-decoder vision-encoder-decoder",
     _SOURCE: "pix2struct pp_formulanet udop",
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",

@@ -6,6 +6,7 @@ Facts are those of the model classes of the transformers library, 5.24.0; of the
 from planner.importers.huggingface.families import (
     byte_latent,
     bert,
+    composite,
     convolved,
     custom,
     deepseek,
@@ -63,6 +64,7 @@ FAMILIES: dict[str, Family] = {
     **bert.FAMILIES,
     **speech.FAMILIES,
     **pictures.FAMILIES,
+    **composite.FAMILIES,
     **multimodal.FAMILIES,
 }
 

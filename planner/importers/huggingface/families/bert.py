@@ -6,6 +6,7 @@ file of two models does, see `planner.importers.huggingface.families.composite`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -235,22 +236,25 @@ def _bert_like(model: Any = Bert(), **more: Any) -> Family:
     return Family(**fields | more)
 
 
-_BERT = _bert_like()
-_ROBERTA = _BERT
+KINDS: Mapping[str, Bert] = {
+    "bert": Bert(),
+    "roberta": Bert(),
+    "camembert": Bert(),
+    "xlm-roberta": Bert(),
+    "data2vec-text": Bert(),
+    "roberta-prelayernorm": Bert(final_norm=True),
+    "xlm-roberta-xl": Bert(embedding_norm=False, final_norm=True),
+    "megatron-bert": Bert(embedding_norm=False, final_norm=True),
+    "bert-generation": Bert(segments=False, transform=False),
+    "electra": Bert(narrow="embedding_size", biases=1),
+    "roformer": Bert(narrow="embedding_size", rotary=True),
+}
+"""What stands outside the layers, by ``model_type``."""
+
 _PRE_NORM = each(lambda config: config.flag("pre_norm", default=False))
 
 FAMILIES: dict[str, Family] = {
-    "bert": _BERT,
-    "roberta": _ROBERTA,
-    "camembert": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
-    "data2vec-text": _ROBERTA,
-    "roberta-prelayernorm": _bert_like(Bert(final_norm=True)),
-    "xlm-roberta-xl": _bert_like(Bert(embedding_norm=False, final_norm=True)),
-    "megatron-bert": _bert_like(Bert(embedding_norm=False, final_norm=True)),
-    "bert-generation": _bert_like(Bert(segments=False, transform=False)),
-    "electra": _bert_like(Bert(narrow="embedding_size", biases=1)),
-    "roformer": _bert_like(Bert(narrow="embedding_size", rotary=True), ignored=("rotary_value",)),
+    **{name: _bert_like(kind, ignored=("rotary_value",) if kind.rotary else ()) for name, kind in KINDS.items()},
     "rembert": _bert_like(_rembert_model, tied="never"),
     "ernie": _bert_like(_ernie_model),
     "roc_bert": _bert_like(_roc_model),

@@ -46,6 +46,8 @@ class Family:
         Fields of this architecture that change nothing that is counted.
     flat : callable, optional
         Turns a file of nested parts into one part, which is then read as if it stood at the top.
+    decoders : mapping, optional
+        With `flat`: the file describes two models, and the decoder is of one of these types.
     flat_prefix : str
         The path of that part, with a final dot, for messages.
     text : str, optional
@@ -67,6 +69,7 @@ class Family:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     flat: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    decoders: Mapping[str, Family] | None = None
     flat_prefix: str = "decoder."
     text: str | None = None
     tie: Tie = "top"
