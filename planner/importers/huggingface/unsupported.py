@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _ENCODER = "is an encoder, which generates no text"
-_SOURCE = "has an encoder of a kind that is not described"
 
 _TYPES: Mapping[str, str] = {
-    _ENCODER: "albert blip clip deberta deberta-v2 distilbert modernbert new nomic_bert siglip",
-    _SOURCE: "pix2struct pp_formulanet udop",
+    _ENCODER: "albert clip deberta deberta-v2 distilbert modernbert new nomic_bert siglip",
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",
     "moves a robot: what comes out are numbers, not text": "pi0",

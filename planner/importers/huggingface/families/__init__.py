@@ -10,6 +10,7 @@ from planner.importers.huggingface.families import (
     convolved,
     custom,
     deepseek,
+    documents,
     encoder_decoder,
     gemma,
     gemma_encoder_decoder,
@@ -65,6 +66,7 @@ FAMILIES: dict[str, Family] = {
     **speech.FAMILIES,
     **pictures.FAMILIES,
     **composite.FAMILIES,
+    **documents.FAMILIES,
     **multimodal.FAMILIES,
 }
 

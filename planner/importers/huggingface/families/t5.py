@@ -59,13 +59,18 @@ def _buckets(config: Config, index: int) -> int:
     return config.integer("relative_attention_num_buckets", 32) * config.integer("num_attention_heads")
 
 
-def _t5_encoder(config: Config) -> dict[str, Any]:
+def t5_encoder(config: Config) -> Encoder:
+    """Return T5's encoder."""
     layers = [
         build(config, LayerGroup, attention=_t5_self(config), ffn=_t5_ffn(config), other_parameters=_buckets(config, i))
         for i in range(stack_length(config, "num_layers"))
     ]
     config.raise_faults()
-    return {"encoder": Encoder(layers=group_layers(layers))}
+    return Encoder(layers=group_layers(layers))
+
+
+def _t5_model(config: Config) -> dict[str, Any]:
+    return {"encoder": t5_encoder(config)}
 
 
 def _t5_bias(config: Config, index: int) -> dict[str, Any]:
@@ -95,7 +100,7 @@ T5 = Family(
     attention=_t5_attention,
     ffn=each(_t5_ffn),
     layer=_t5_bias,
-    model=_t5_encoder,
+    model=_t5_model,
     layers=_t5_layers,
     tied="always",
     aliases=T5_NAMES,
@@ -148,8 +153,7 @@ def _pop_model(config: Config) -> dict[str, Any]:
     """Pop2Piano: the source is a spectrum of the hidden width, with a row for the composer before it; notes come out."""
     rows, width = config.integer("composer_vocab_size", 21), config.integer("hidden_size")
     composers = Table(name="mel_conditioner", rows=rows, width=width)
-    encoder: Encoder = _t5_encoder(config)["encoder"]
-    return {"encoder": encoder.model_copy(update={"tables": (composers, *own_embeddings(config, 2))})}
+    return {"encoder": t5_encoder(config).model_copy(update={"tables": (composers, *own_embeddings(config, 2))})}
 
 
 def own_embeddings(config: Config, copies: int) -> tuple[Table, ...]:

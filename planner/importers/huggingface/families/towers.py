@@ -82,7 +82,7 @@ def picture_attention(part: Config, heads: int, **more: Any) -> SoftmaxAttention
     return build(part, SoftmaxAttention, **fields | more)
 
 
-def vit(*, marks: int = 1) -> EncoderReader:
+def vit(*, marks: int = 1, pooler: bool = True) -> EncoderReader:
     """Return a reader of a vision transformer: `marks` learned tokens stand beside the patches."""
     network = dense(kind="plain", bias=True)
 
@@ -99,7 +99,7 @@ def vit(*, marks: int = 1) -> EncoderReader:
             source_positions=tokens,
             tables=(Table(name="position_embeddings", rows=tokens, width=hidden),),
             projections=(patch_projection(part, hidden),),
-            other_parameters=marks * hidden + pooled * (hidden + 1),
+            other_parameters=marks * hidden + (pooled * (hidden + 1) if pooler else 0),
         )
 
     return read
