@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.families import bert, encoder_decoder, gpt_like, pictures, towers
+from planner.importers.huggingface.families import bert, encoder_decoder, encoders, gpt_like, pictures
 from planner.importers.huggingface.families.family import Family, ModelFields
 from planner.importers.huggingface.parts.basics import nothing
 from planner.model import Encoder, Projection
@@ -28,7 +28,7 @@ def _flat(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"is_decoder": True, "add_cross_attention": True, **part, **shared}
 
 
-def _encoder(config: Config, readers: Mapping[str, towers.EncoderReader], usual: str) -> Encoder:
+def _encoder(config: Config, readers: Mapping[str, encoders.EncoderReader], usual: str) -> Encoder:
     """Return the encoder, with the matrix from its width to the decoder's."""
     if not config.given(ENCODER):
         config.fault(ENCODER, "is missing, the architecture needs it")
@@ -56,7 +56,7 @@ def _require_cross(config: Config) -> None:
         config.fault("tie_encoder_decoder", "is true, weights that encoder and decoder share are not supported")
 
 
-def _with_encoder(own: ModelFields | None, readers: Mapping[str, towers.EncoderReader], usual: str) -> ModelFields:
+def _with_encoder(own: ModelFields | None, readers: Mapping[str, encoders.EncoderReader], usual: str) -> ModelFields:
     def read(config: Config) -> dict[str, Any]:
         _require_cross(config)
         fields = own(config) if own else {}
@@ -90,7 +90,7 @@ DECODERS: Mapping[str, Family] = {
 """How decoders are read."""
 
 
-def _pair(readers: Mapping[str, towers.EncoderReader], usual: str) -> Family:
+def _pair(readers: Mapping[str, encoders.EncoderReader], usual: str) -> Family:
     """Return a family of files of two models."""
     decoders = {
         name: replace(family, model=_with_encoder(family.model, readers, usual)) for name, family in DECODERS.items()
@@ -99,7 +99,7 @@ def _pair(readers: Mapping[str, towers.EncoderReader], usual: str) -> Family:
 
 
 FAMILIES: dict[str, Family] = {
-    "encoder-decoder": _pair(towers.TEXT, "bert"),
-    "vision-encoder-decoder": _pair(towers.PICTURES, "vit"),
-    "speech-encoder-decoder": _pair(towers.SOUND, "wav2vec2"),
+    "encoder-decoder": _pair(encoders.TEXT, "bert"),
+    "vision-encoder-decoder": _pair(encoders.PICTURES, "vit"),
+    "speech-encoder-decoder": _pair(encoders.SOUND, "wav2vec2"),
 }

@@ -14,9 +14,9 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.bert import Bert, bert_ffn, bert_self, crossed_like, require_decoder
 from planner.importers.huggingface.families.encoder_decoder import bart_like
+from planner.importers.huggingface.families.encoders import patches, sides, vit
 from planner.importers.huggingface.families.family import LAYER, Family
 from planner.importers.huggingface.families.t5 import T5, t5_encoder
-from planner.importers.huggingface.families.towers import patches, sides, vit
 from planner.importers.huggingface.parts.basics import build, layer_count
 from planner.importers.huggingface.parts.networks import dense
 from planner.importers.huggingface.parts.softmax import shared_out
