@@ -78,7 +78,8 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
     except ValidationError as error:
         faults = [_fault(detail) for detail in error.errors(include_url=False)]
         raise CatalogueError(where, [*config.faults, *faults]) from None
-    return _with_storage(_with_towers(model, data, chosen, where), data, chosen, where), strange
+    beside = {field: value for field, value in data.items() if field not in config.nested}
+    return _with_storage(_with_towers(model, beside, chosen, where), data, chosen, where), strange
 
 
 def _described(
@@ -139,9 +140,10 @@ def _left(config: Config, model_type: str, ignored: tuple[str, ...]) -> list[str
 
 
 def _with_towers(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:
-    """Return the model with the parameters of the towers and projectors beside it."""
+    """Return the model with the parameters of the towers and projectors beside it; `data` lacks parts that were read as encoders."""
     of = chosen.wrapper_type or chosen.model_type
-    count, notes = read_towers(data, where, of, model, is_wrapper=chosen.wrapper is not None)
+    has_towers = chosen.wrapper is not None or chosen.family.towers
+    count, notes = read_towers(data, where, of, model, is_wrapper=has_towers)
     return model.model_copy(update={"vision_parameters": count, "notes": (*model.notes, *notes)})
 
 
@@ -190,13 +192,14 @@ def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
             f"not read, and may change shapes: {', '.join(strange)} "
             f"(model_type {chosen.model_type!r} is not known to have {'them' if len(strange) > 1 else 'it'})"
         )
-    core = sorted(
-        f"{field}={value}"
-        for field, value in config.supplied.items()
-        if value is not None and any(field == name or field in SYNONYMS.get(name, ()) for name in CORE)
-    )
-    if core:
-        notes.append(f"not in the file, so the class of {chosen.model_type} says: {', '.join(core)}")
+    for part, kind in ((config, chosen.model_type), *config.nested.values()):
+        core = sorted(
+            f"{field}={value}"
+            for field, value in part.supplied.items()
+            if value is not None and any(field == name or field in SYNONYMS.get(name, ()) for name in CORE)
+        )
+        if core:
+            notes.append(f"not in the file, so the class of {kind} says: {', '.join(core)}")
     return notes
 
 

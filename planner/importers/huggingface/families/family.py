@@ -52,6 +52,8 @@ class Family:
         The path of that part, with a final dot, for messages.
     text : str, optional
         The file describes several towers: the type of the text part where the part does not say it. With `flat`, the decoder's.
+    towers : bool
+        There are towers beside the text model, even if no part of the file describes them.
     tie : Tie
         Where such a file says whether the embeddings are tied: at the top, in the text part, in either, in the first of them that says
         anything, or nowhere.
@@ -72,6 +74,7 @@ class Family:
     decoders: Mapping[str, Family] | None = None
     flat_prefix: str = "decoder."
     text: str | None = None
+    towers: bool = False
     tie: Tie = "top"
 
 

@@ -106,16 +106,19 @@ _all_biased = softmax(bias=True, output_bias=True)
 _inner = dense(kind="plain", bias=True, width=four_times("n_inner"))
 _biogpt = Family(attention=_all_biased, ffn=_plain, norm=LAYER, model=_learned(extra=2), tied=True)
 
+_gpt2 = Family(
+    attention=_gpt2_attention,
+    ffn=_inner,
+    norm=LAYER,
+    norms=bert_norms,
+    model=_learned(),
+    tied=True,
+    aliases=GPT2_NAMES,
+)
+
 FAMILIES: dict[str, Family] = {
-    "gpt2": Family(
-        attention=_gpt2_attention,
-        ffn=_inner,
-        norm=LAYER,
-        norms=bert_norms,
-        model=_learned(),
-        tied=True,
-        aliases=GPT2_NAMES,
-    ),
+    "gpt2": _gpt2,
+    "gpt-sw3": _gpt2,
     "gpt_bigcode": Family(
         attention=softmax(bias=True, output_bias=True, more=_one_kv_head),
         ffn=_inner,

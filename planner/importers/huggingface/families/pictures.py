@@ -56,7 +56,6 @@ def _git_model(config: Config) -> dict[str, Any]:
         "other_parameters": kind.vectors(config),
         "lm_head_bias": True,
         "final_norm": False,
-        "vision_parameters": None,
     }
 
 
@@ -70,19 +69,20 @@ def _half_width(config: Config, index: int) -> int:  # noqa: ARG001
 
 def _moshi_model(config: Config) -> dict[str, Any]:
     """Moshi: a row of the embedding for the start; the sound that goes with each token is made by another decoder."""
-    return {"embedding_rows": config.integer("vocab_size") + 1, "vision_parameters": None}
+    return {"embedding_rows": config.integer("vocab_size") + 1}
 
 
 def _kyutai_model(config: Config) -> dict[str, Any]:
     """Kyutai: each step reads a token of text and one of each codebook, whose rows stand in the same table, and writes text."""
     codes = config.integer("num_codebooks", 32) * config.integer("codebook_vocab_size", 2049)
-    return {"embedding_rows": config.integer("vocab_size") + codes + 1, "vision_parameters": None}
+    return {"embedding_rows": config.integer("vocab_size") + codes + 1}
 
 
 _MOSHI: dict[str, Any] = {
     "attention": softmax(window=window_everywhere),
     "ffn": dense(width=_half_width),
     "tied": "never",
+    "towers": True,
 }
 _SOUND = ("audio_encoder_config", "codec_config", "depth_decoder_config", "audio_vocab_size", "frame_size")
 
@@ -135,7 +135,7 @@ def _idefics_layer(config: Config, index: int) -> dict[str, Any]:
 def _idefics_model(config: Config) -> dict[str, Any]:
     """IDEFICS: further rows of embedding and LM head, for tokens that tell of images."""
     rows = config.integer("vocab_size") + config.integer("additional_vocab_size", 0, least=0)
-    return {"vocab_size": rows, "vision_parameters": None}
+    return {"vocab_size": rows}
 
 
 # ---- TrOCR -----------------------------------------------------------------------------------------------------------
@@ -177,6 +177,7 @@ FAMILIES: dict[str, Family] = {
         ffn=bert_ffn,
         norm=LAYER,
         model=_git_model,
+        towers=True,
         ignored=("num_image_with_embedding",),
     ),
     "chameleon": Family(
@@ -188,7 +189,7 @@ FAMILIES: dict[str, Family] = {
             more=fixed(qk_norm_bias=True),
         ),
         ffn=dense(bias="mlp_bias"),
-        model=lambda config: {"vision_parameters": None},  # noqa: ARG005
+        towers=True,
         ignored=("swin_norm", "vq_config", "vocabulary_map", "model_parallel_size"),
     ),
     "moshi": Family(**_MOSHI, model=_moshi_model, ignored=(*_SOUND, "num_codebooks")),
@@ -201,6 +202,7 @@ FAMILIES: dict[str, Family] = {
         layer=_idefics_layer,
         layers=lambda config: len(_idefics_kinds(config)),
         model=_idefics_model,
+        towers=True,
         ignored=(
             "alpha_initializer",
             "alphas_initializer_range",

@@ -276,7 +276,7 @@ def _dia_model(config: Config) -> dict[str, Any]:
 
 def _seamless_model(config: Config) -> dict[str, Any]:
     """SeamlessM4T: from text to text; the encoder of speech and what makes speech are towers beside it."""
-    return {"encoder": bart_encoder(config, norms=1, tables=own_embeddings(config, 2)), "vision_parameters": None}
+    return {"encoder": bart_encoder(config, norms=1, tables=own_embeddings(config, 2))}
 
 
 def _joined(decoder: str) -> Any:
@@ -353,6 +353,6 @@ FAMILIES: dict[str, Family] = {
     ),
     **dict.fromkeys(
         ("seamless_m4t", "seamless_m4t_v2"),
-        bart_like(_seamless_model, aliases={**BART_NAMES, "hidden_size": "hidden_size"}),
+        bart_like(_seamless_model, towers=True, aliases={**BART_NAMES, "hidden_size": "hidden_size"}),
     ),
 }
