@@ -65,6 +65,36 @@ def test_vit_gpt2_has_the_published_parameters() -> None:
     assert found.encoder.source_positions == 14 * 14 + 1
 
 
+def test_an_older_file_of_swin_and_mbart_is_read_whole() -> None:
+    """The shapes of naver-clova-ix/donut-base: 201,852,024 parameters on the class of transformers 5.24.0; 80 x 60 tokens."""
+    swin = {
+        "model_type": "donut-swin",
+        "depths": [2, 2, 14, 2],
+        "embed_dim": 128,
+        "hidden_size": 1024,
+        "image_size": [2560, 1920],
+        "num_heads": [4, 8, 16, 32],
+        "num_layers": 4,
+        "path_norm": True,
+        "window_size": 10,
+    }
+    mbart = {
+        "model_type": "mbart",
+        "add_final_layer_norm": True,
+        "d_model": 1024,
+        "decoder_attention_heads": 16,
+        "decoder_ffn_dim": 4096,
+        "decoder_layers": 4,
+        "max_position_embeddings": 1536,
+        "vocab_size": 57525,
+    }
+    found = read(pair(swin, mbart))
+    assert found.parameters == 201_852_024
+    assert found.encoder is not None
+    assert found.encoder.source_positions == 4800
+    assert not found.notes
+
+
 def test_a_matrix_stands_between_two_widths() -> None:
     wide = {**VIT, "hidden_size": 12, "num_attention_heads": 3}
     found = read(pair(wide, DECODER)).encoder

@@ -142,7 +142,7 @@ class Config:
                 value, self._where, prefix=f"{self._prefix}{field}.", defaults=class_defaults(kind), is_part=True
             )
             nested.faults = self.faults
-            nested.used.add("model_type")
+            nested.used |= {"model_type", "tie_word_embeddings"}
             self.nested[field] = (nested, kind)
             return nested
 

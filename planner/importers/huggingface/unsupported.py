@@ -12,6 +12,9 @@ _TYPES: Mapping[str, str] = {
     _ELSEWHERE: "nemotron_parse",
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",
+    "makes music in several streams of codes, not text": "musicgen musicgen_melody",
+    "attends to tokens of one hash, in layers that are run backwards, which is not described": "reformer",
+    "reads proteins in layers that are not described": "evolla",
     "moves a robot: what comes out are numbers, not text": "pi0",
 }
 

@@ -196,7 +196,7 @@ def _blip_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG
         kind="cross",
         num_attention_heads=own.num_attention_heads,
         head_dim=own.head_dim,
-        source_size=config.integer("encoder_hidden_size", 768),
+        source_size=config.typed_part(VISION, "blip_vision_model").integer("hidden_size"),
         qkv_bias=True,
         output_bias=True,
     )
@@ -241,6 +241,6 @@ FAMILIES: dict[str, Family] = {
         text="blip_text_model",
         tied=True,
         defaults={"is_decoder": True},
-        ignored=("projection_dim", "label_smoothing"),
+        ignored=("encoder_hidden_size", "label_smoothing", "projection_dim"),
     ),
 }

@@ -237,6 +237,8 @@ _IGNORED = (
     "static_position_embeddings",
     "normalize_before",
     "normalize_embedding",
+    "add_bias_logits",
+    "add_final_layer_norm",
 )
 
 

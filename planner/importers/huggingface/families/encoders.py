@@ -105,8 +105,8 @@ def vit(*, marks: int = 1, pooler: bool = True) -> EncoderReader:
     return read
 
 
-_DERIVED = ("hidden_size", "num_layers", "out_features", "out_indices", "stage_names")
-"""Fields of Swin that follow from the others."""
+_DERIVED = ("num_layers", "out_features", "out_indices", "path_norm", "stage_names")
+"""Fields of Swin that follow from the others, or that older versions of the library wrote and that changed nothing."""
 
 
 def _swin_network(part: Config, width: int) -> int:
@@ -161,6 +161,9 @@ def swin(*, final_norm: bool, marks: int = 0) -> EncoderReader:
             part.fault("num_heads", f"has {len(heads)} items, one for each of the {len(depths)} stages is expected")
             part.raise_faults()
         narrow, last, cut = part.integer("embed_dim", 96), len(depths) - 1, patches(part, patch=4)
+        hidden = part.optional("hidden_size", narrow * 2**last)
+        if hidden != narrow * 2**last:
+            part.fault("hidden_size", f"{hidden} is not the width of the last stage, {narrow * 2**last}")
         layers: list[LayerGroup] = []
         for stage in range(last):
             width, times = narrow * 2**stage, 4 ** (last - stage)
@@ -236,33 +239,42 @@ def _masked(part: Config) -> bool:
     return any(isinstance(chance, int | float) and chance > 0 for chance in chances)
 
 
+def frames(part: Config) -> tuple[tuple[Projection, ...], int]:
+    """Return what wav2vec 2.0 makes frames of sound by, and its parameters beside matrices.
+
+    Convolutions over samples, a projection to the hidden size, and positions by a convolution over frames, with norms.
+    """
+    hidden, kernel = part.integer("hidden_size"), part.integer("num_conv_pos_embeddings", 128)
+    convolutions, norms = _convolutions(part)
+    grouped = max(hidden // part.integer("num_conv_pos_embedding_groups", 16), 1) * kernel
+    last = convolutions[-1].output_size
+    found = (
+        *convolutions,
+        Projection(name="feature_projection", input_size=last, output_size=hidden, bias=True),
+        Projection(name="pos_conv_embed", input_size=grouped, output_size=hidden, bias=True),
+    )
+    # Norms before the projection and of the convolution's weights.
+    return found, norms + 2 * last + kernel + (hidden if _masked(part) else 0)
+
+
 def wav2vec(part: Config) -> Encoder:
-    """Return wav2vec 2.0's encoder: frames as many as the recording has, positions by a convolution over them.
+    """Return wav2vec 2.0's encoder: frames as many as the recording has.
 
     An adapter, which shortens the result, is counted as if it ran for every frame.
     """
-    hidden, kernel = part.integer("hidden_size"), part.integer("num_conv_pos_embeddings", 128)
     if part.given("adapter_attn_dim"):
         part.fault("adapter_attn_dim", "is not supported")
-    convolutions, norms = _convolutions(part)
+    into, vectors = frames(part)
     adapter, adapted = _adapter(part)
-    grouped = max(hidden // part.integer("num_conv_pos_embedding_groups", 16), 1) * kernel
-    last = convolutions[-1].output_size
     layers = [
         build(part, LayerGroup, attention=bert_self(part), ffn=bert_ffn(part, i)) for i in range(layer_count(part))
     ]
     part.raise_faults()
     return Encoder(
         layers=group_layers(layers),
-        hidden_size=hidden,
-        projections=(
-            *convolutions,
-            Projection(name="feature_projection", input_size=last, output_size=hidden, bias=True),
-            Projection(name="pos_conv_embed", input_size=grouped, output_size=hidden, bias=True),
-            *adapter,
-        ),
-        # Norms before the projection and of the convolution's weights.
-        other_parameters=norms + 2 * last + kernel + adapted + (hidden if _masked(part) else 0),
+        hidden_size=part.integer("hidden_size"),
+        projections=(*into, *adapter),
+        other_parameters=vectors + adapted,
     )
 
 

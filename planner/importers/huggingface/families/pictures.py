@@ -81,7 +81,6 @@ def _kyutai_model(config: Config) -> dict[str, Any]:
 _MOSHI: dict[str, Any] = {
     "attention": softmax(window=window_everywhere),
     "ffn": dense(width=_half_width),
-    "tied": "never",
     "towers": True,
 }
 _SOUND = ("audio_encoder_config", "codec_config", "depth_decoder_config", "audio_vocab_size", "frame_size")
@@ -192,7 +191,7 @@ FAMILIES: dict[str, Family] = {
         towers=True,
         ignored=("swin_norm", "vq_config", "vocabulary_map", "model_parallel_size"),
     ),
-    "moshi": Family(**_MOSHI, model=_moshi_model, ignored=(*_SOUND, "num_codebooks")),
+    "moshi": Family(**_MOSHI, model=_moshi_model, tied="never", ignored=(*_SOUND, "num_codebooks")),
     "kyutai_speech_to_text": Family(
         **_MOSHI, model=_kyutai_model, ignored=(*_SOUND, "audio_bos_token_id", "audio_pad_token_id")
     ),

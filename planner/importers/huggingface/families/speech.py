@@ -11,11 +11,12 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.encoder_decoder import BART_NAMES, bart_encoder, bart_like
+from planner.importers.huggingface.families.encoders import frames
 from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, Family
 from planner.importers.huggingface.families.t5 import own_embeddings
 from planner.importers.huggingface.parts.basics import Fact, build, flag, layer_count
 from planner.importers.huggingface.parts.networks import dense
-from planner.importers.huggingface.parts.softmax import head_dim, heads_of, softmax_kind
+from planner.importers.huggingface.parts.softmax import head_dim, heads_of, shared_out, softmax_kind
 from planner.importers.huggingface.stack import group_layers
 from planner.model import CrossAttention, Encoder, FeedForward, LayerGroup, Projection, SoftmaxAttention, Table
 
@@ -83,6 +84,20 @@ def _s2t_model(config: Config) -> dict[str, Any]:
     return {
         "encoder": bart_encoder(config, norms=1, projections=convolutions),
         "max_position_embeddings": config.optional("max_target_positions"),
+    }
+
+
+# ---- SpeechT5 --------------------------------------------------------------------------------------------------------
+
+
+def _speecht5_model(config: Config) -> dict[str, Any]:
+    """SpeechT5: from speech to text; wav2vec's frames, and keys by distance in the encoder; positions are computed."""
+    into, vectors = frames(config)
+    heads, far = config.integer("encoder_attention_heads"), config.integer("encoder_max_relative_position", 160)
+    distances = Table(name="embed_positions", rows=2 * far, width=shared_out(config, heads))
+    return {
+        "encoder": bart_encoder(config, norms=1, projections=into, tables=(distances,), other_parameters=vectors),
+        "final_norm": False,
     }
 
 
@@ -299,6 +314,7 @@ FAMILIES: dict[str, Family] = {
     "speech_to_text": bart_like(
         _s2t_model, ignored=("is_encoder_decoder", "num_hidden_layers", "max_source_positions")
     ),
+    "speecht5": bart_like(_speecht5_model, towers=True, aliases={**BART_NAMES, "hidden_size": "hidden_size"}),
     "moonshine": Family(
         attention=_moonshine_attention,
         ffn=_gated,

@@ -46,8 +46,8 @@ def _t5_cross(config: Config) -> CrossAttention:
 
 
 def _t5_ffn(config: Config) -> FeedForward:
-    """T5: `feed_forward_proj` names the activation, with a prefix where it is gated."""
-    gated = config.text("feed_forward_proj", "relu").startswith("gated")
+    """T5: `feed_forward_proj` names the activation, with a prefix where it is gated, unless `is_gated_act` says otherwise."""
+    gated = config.flag("is_gated_act", default=config.text("feed_forward_proj", "relu").startswith("gated"))
     kind = "gated" if gated else "plain"
     return build(config, FeedForward, kind=kind, intermediate_size=config.integer("d_ff"))
 
@@ -108,7 +108,6 @@ T5 = Family(
         "num_hidden_layers",
         "is_encoder_decoder",
         "dense_act_fn",
-        "is_gated_act",
         "relative_attention_max_distance",
     ),
 )
@@ -153,7 +152,7 @@ def _pop_model(config: Config) -> dict[str, Any]:
     """Pop2Piano: the source is a spectrum of the hidden width, with a row for the composer before it; notes come out."""
     rows, width = config.integer("composer_vocab_size", 21), config.integer("hidden_size")
     composers = Table(name="mel_conditioner", rows=rows, width=width)
-    return {"encoder": t5_encoder(config).model_copy(update={"tables": (composers, *own_embeddings(config, 2))})}
+    return {"encoder": t5_encoder(config).model_copy(update={"tables": (composers,)})}
 
 
 def own_embeddings(config: Config, copies: int) -> tuple[Table, ...]:
