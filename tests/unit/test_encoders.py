@@ -123,6 +123,9 @@ def test_a_decoder_of_two_models_has_cross_attention_unless_it_says_otherwise() 
         (pair(VIT, {"model_type": "llama"}), "decoder.model_type: 'llama'"),
         (pair(VIT, {}), "decoder.model_type: is missing"),
         ({"model_type": "nemotron_parse", "decoder": {}}, "does not describe"),
+        (pair({"model_type": "swin", "depths": [10**9, 1, 1, 1]}, DECODER), "depths: lists"),
+        (pair({"model_type": "swin", "hidden_size": 100}, DECODER), "hidden_size: 100 is not the width"),
+        (pair({"model_type": "wav2vec2", "conv_kernel": [10**9] * 7}, DECODER, "speech"), "input_size"),
     ],
 )
 def test_faults_name_their_part(config: dict[str, Any], fault: str) -> None:
@@ -184,3 +187,5 @@ def test_early_stages_of_a_picture_have_four_times_the_tokens() -> None:
     early = found.layer_kinds[0].layer.projections
     assert {projection.times for projection in early} == {4}
     assert Projection(name="qkv", input_size=8, output_size=24, bias=True, times=4) in early
+    merge = found.layer_kinds[1].layer.projections
+    assert merge == (Projection(name="reduction", input_size=32, output_size=16, times=1),)

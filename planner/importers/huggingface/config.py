@@ -69,7 +69,7 @@ class Config:
         is_part: bool = False,
     ) -> None:
         self._data = data
-        self._where = where
+        self.where = where
         self._prefix = prefix
         self._aliases = aliases or {}
         self._defaults = defaults or {}
@@ -125,7 +125,7 @@ class Config:
             if value is not None and not isinstance(value, Mapping):
                 self.fault(field, f"{_shown(value)} is not a mapping of fields")
                 value = None
-            nested = Config(value or {}, self._where, prefix=f"{self._prefix}{field}.", defaults=defaults, is_part=True)
+            nested = Config(value or {}, self.where, prefix=f"{self._prefix}{field}.", defaults=defaults, is_part=True)
             nested.faults = self.faults
             return nested
 
@@ -139,7 +139,7 @@ class Config:
         def make() -> Config:
             value = self.part(field)._data  # noqa: SLF001 - the same class
             nested = Config(
-                value, self._where, prefix=f"{self._prefix}{field}.", defaults=class_defaults(kind), is_part=True
+                value, self.where, prefix=f"{self._prefix}{field}.", defaults=class_defaults(kind), is_part=True
             )
             nested.faults = self.faults
             nested.used |= {"model_type", "tie_word_embeddings"}
@@ -162,7 +162,7 @@ class Config:
     def raise_faults(self) -> None:
         """Raise `CatalogueError` if any fault was found."""
         if self.faults:
-            raise CatalogueError(self._where, self.faults)
+            raise CatalogueError(self.where, self.faults)
 
     # ---- typed access ------------------------------------------------------------------------------------------------
 

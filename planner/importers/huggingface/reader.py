@@ -171,7 +171,7 @@ def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
         return always == "always"
     if chosen.wrapper is None or chosen.wrapper.text is None:
         return nested
-    whole = Config(data, config._where, defaults=class_defaults(chosen.wrapper_type))  # noqa: SLF001 - the same file
+    whole = Config(data, config.where, defaults=class_defaults(chosen.wrapper_type))
     whole.faults = config.faults
     top = whole.flag("tie_word_embeddings", default=chosen.wrapper.tied is True)
     first = top if whole.given("tie_word_embeddings") else nested

@@ -13,6 +13,7 @@ from planner.importers.huggingface.parts.networks import dense
 from planner.importers.huggingface.parts.softmax import shared_out
 from planner.importers.huggingface.stack import group_layers
 from planner.model import Encoder, FeedForward, LayerGroup, Projection, SoftmaxAttention, Table
+from planner.model.stack import MAX_LAYERS
 
 EncoderReader = Callable[[Config], Encoder]
 """Reads an encoder from its part of the file."""
@@ -160,6 +161,9 @@ def swin(*, final_norm: bool, marks: int = 0) -> EncoderReader:
         if len(depths) != len(heads) or len(depths) > MAX_STAGES:
             part.fault("num_heads", f"has {len(heads)} items, one for each of the {len(depths)} stages is expected")
             part.raise_faults()
+        if sum(depths) > MAX_LAYERS:
+            part.fault("depths", f"lists {sum(depths)} layers, more than make sense (at most {MAX_LAYERS})")
+            part.raise_faults()
         narrow, last, cut = part.integer("embed_dim", 96), len(depths) - 1, patches(part, patch=4)
         hidden = part.optional("hidden_size", narrow * 2**last)
         if hidden != narrow * 2**last:
@@ -168,7 +172,7 @@ def swin(*, final_norm: bool, marks: int = 0) -> EncoderReader:
         for stage in range(last):
             width, times = narrow * 2**stage, 4 ** (last - stage)
             layers += [_swin_block(part, width, heads[stage], times)] * depths[stage]
-            layers.append(_swin_merge(part, width))
+            layers.append(_swin_merge(part, width, times // 4))
         layers += [_swin_last(part, narrow * 2**last, heads[last])] * depths[last]
         part.raise_faults()
         absolute = flag(part, "use_absolute_embeddings")
@@ -185,9 +189,9 @@ def swin(*, final_norm: bool, marks: int = 0) -> EncoderReader:
     return read
 
 
-def _swin_merge(part: Config, width: int) -> LayerGroup:
+def _swin_merge(part: Config, width: int, times: int) -> LayerGroup:
     """Return what makes one token of four; it runs on the tokens of the next stage."""
-    merged = Projection(name="reduction", input_size=4 * width, output_size=2 * width)
+    merged = Projection(name="reduction", input_size=4 * width, output_size=2 * width, times=times)
     return build(part, LayerGroup, norms=0, projections=(merged,), other_parameters=8 * width)
 
 
