@@ -55,6 +55,11 @@ def test_cross_attention_adds_four_matrices_and_a_norm() -> None:
     assert more == 2 * (4 * 72 + 16)
 
 
+def test_an_encoder_that_is_not_described_is_told_of() -> None:
+    assert any("does not describe" in note for note in read(DECODER).notes)
+    assert not read({**BERT, "is_decoder": True}).notes
+
+
 def test_vit_gpt2_has_the_published_parameters() -> None:
     """ViT-Base/16 with its pooler has 86,389,248 parameters, GPT-2 124,439,808; each of 12 layers gets 2,363,904 of cross-attention."""
     gpt2 = {"model_type": "gpt2", "vocab_size": 50257, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -22,7 +22,7 @@ from planner.importers.huggingface.select import Selection, select
 from planner.importers.huggingface.stack import group_layers
 from planner.importers.huggingface.towers import read_towers
 from planner.importers.huggingface.unstated import plain_source, type_notes
-from planner.model import LayerGroup, Model
+from planner.model import CrossAttention, LayerGroup, Model
 
 
 def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str | None = None) -> Model:
@@ -104,10 +104,19 @@ def _described(
         name=name,
         source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
         layers=group_layers(layers),
-        notes=(*chosen.notes, *own, *_notes(config, chosen, strange)),
+        notes=(*chosen.notes, *own, *_notes(config, chosen, strange), *_sourceless(layers, fields)),
         **fields,
     )
     return model, strange
+
+
+def _sourceless(layers: Sequence[LayerGroup], fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a note where layers attend to an encoder that the file does not describe."""
+    crossed = any(
+        isinstance(block, CrossAttention) for layer in layers if not layer.needs_source for block in layer.mixers
+    )
+    if crossed and fields.get("encoder") is None:
+        yield "layers attend to an encoder that the file does not describe: its source is counted as empty"
 
 
 def read_layers(config: Config, family: Family) -> list[LayerGroup]:
