@@ -127,7 +127,7 @@ def test_a_decoder_of_two_models_has_cross_attention_unless_it_says_otherwise() 
         (pair({**VIT, "model_type": "resnet"}, DECODER), "'resnet' is not one of"),
         (pair(VIT, {"model_type": "llama"}), "decoder.model_type: 'llama'"),
         (pair(VIT, {}), "decoder.model_type: is missing"),
-        ({"model_type": "nemotron_parse", "decoder": {}}, "does not describe"),
+        ({"model_type": "nemotron_parse", "decoder": {}}, "decoder.d_model: is missing"),
         (pair({"model_type": "swin", "depths": [10**9, 1, 1, 1]}, DECODER), "depths: lists"),
         (pair({"model_type": "swin", "hidden_size": 100}, DECODER), "hidden_size: 100 is not the width"),
         (pair({"model_type": "wav2vec2", "conv_kernel": [10**9] * 7}, DECODER, "speech"), "input_size"),
@@ -153,11 +153,25 @@ def test_an_encoder_is_no_tower() -> None:
     assert read(pair(VIT, DECODER)).vision_parameters == 0
 
 
+def test_a_decoder_whose_encoder_is_only_named() -> None:
+    """Nemotron Parse: embedding and head 100 x 8, two norms; self and cross 4 x 72 each, network 144 + 136, three norms."""
+    decoder = {
+        "vocab_size": 100,
+        "d_model": 8,
+        "decoder_layers": 1,
+        "decoder_attention_heads": 2,
+        "decoder_ffn_dim": 16,
+        "encoder_layers": 12,
+    }
+    found = read({"model_type": "nemotron_parse", "encoder": {"args": {"model": "some"}}, "decoder": decoder})
+    assert found.parameters == 2 * 800 + 2 * 16 + 2 * 288 + 144 + 136 + 3 * 16
+    assert found.vision_parameters is None
+    assert any("does not describe" in note for note in found.notes)
+
+
 def test_towers_that_no_part_describes_are_not_none() -> None:
-    flat = {"model_type": "chameleon", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-    assert (
-        read({**flat, "num_key_value_heads": 2, "vocab_size": 100, "intermediate_size": 16}).vision_parameters is None
-    )
+    flat = {"model_type": "moshi", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "ffn_dim": 16}
+    assert read({**flat, "num_key_value_heads": 2, "head_dim": 4, "vocab_size": 100}).vision_parameters is None
 
 
 def test_a_convolution_runs_as_often_as_its_length_is_cut_later() -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _ENCODER = "is an encoder, which generates no text"
-_ELSEWHERE = "has an encoder that the file names but does not describe"
 
 _TYPES: Mapping[str, str] = {
     _ENCODER: "albert clip deberta deberta-v2 distilbert modernbert new nomic_bert siglip",
-    _ELSEWHERE: "nemotron_parse",
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",
     "makes music in several streams of codes, not text": "musicgen musicgen_melody",

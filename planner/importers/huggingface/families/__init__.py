@@ -4,8 +4,8 @@ Facts are those of the model classes of the transformers library, 5.24.0; of the
 """
 
 from planner.importers.huggingface.families import (
-    byte_latent,
     bert,
+    byte_latent,
     composite,
     convolved,
     custom,

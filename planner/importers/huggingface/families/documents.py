@@ -212,7 +212,41 @@ def _blip_model(config: Config) -> dict[str, Any]:
     return {**_blip_text(config), "encoder": _blip_picture(part)}
 
 
+# ---- Nemotron Parse --------------------------------------------------------------------------------------------------
+
+
+def _parse_flat(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the decoder's part; the whole says whether the embeddings are tied."""
+    decoder = data.get("decoder")
+    part = dict(decoder) if isinstance(decoder, Mapping) else {}
+    part.pop("tie_word_embeddings", None)
+    return {**part, **{name: data[name] for name in ("tie_word_embeddings",) if name in data}}
+
+
+def _parse_model(config: Config) -> dict[str, Any]:
+    """Nemotron Parse: mBART's decoder without positions (vLLM's nemotron_parse.py); its encoder is named, not described."""
+    return {"other_parameters": 2 * config.integer("hidden_size")}
+
+
 FAMILIES: dict[str, Family] = {
+    "nemotron_parse": replace(
+        bart_like(_parse_model),
+        flat=_parse_flat,
+        text="nemotron_parse_text",
+        tied=False,
+        towers=True,
+        ignored=(
+            "add_cross_attention",
+            "classifier_dropout",
+            "encoder_attention_heads",
+            "encoder_ffn_dim",
+            "encoder_layers",
+            "hidden_size",
+            "is_encoder_decoder",
+            "num_attention_heads",
+            "num_hidden_layers",
+        ),
+    ),
     "pix2struct": Family(
         attention=_pix_attention,
         ffn=_gated,

@@ -1,4 +1,4 @@
-"""Decoders that get pictures or sound from a tower: Kosmos, GIT, Chameleon, Moshi, Kyutai; IDEFICS, whose further layers attend to it.
+"""Decoders that get pictures or sound from a tower: Kosmos, GIT, Moshi, Kyutai; IDEFICS, whose further layers attend to it.
 
 A tower gives a decoder embeddings in place of tokens: it is no encoder, and not counted here. Nor are the parts of Moshi that make
 sound of what its decoder says, and the codec that makes tokens of sound.
@@ -15,7 +15,7 @@ from planner.importers.huggingface.families.family import LAYER, Family
 from planner.importers.huggingface.families.t5 import stack_length
 from planner.importers.huggingface.parts.basics import build, each, flag, layer_count
 from planner.importers.huggingface.parts.networks import dense
-from planner.importers.huggingface.parts.softmax import fixed, shared_out, softmax, window_everywhere
+from planner.importers.huggingface.parts.softmax import shared_out, softmax, window_everywhere
 from planner.model import CrossAttention, Table
 
 # ---- Kosmos ----------------------------------------------------------------------------------------------------------
@@ -178,18 +178,6 @@ FAMILIES: dict[str, Family] = {
         model=_git_model,
         towers=True,
         ignored=("num_image_with_embedding",),
-    ),
-    "chameleon": Family(
-        attention=softmax(
-            bias="attention_bias",
-            output_bias="attention_bias",
-            qk_norm="full",
-            derived_dim=True,
-            more=fixed(qk_norm_bias=True),
-        ),
-        ffn=dense(bias="mlp_bias"),
-        towers=True,
-        ignored=("swin_norm", "vq_config", "vocabulary_map", "model_parallel_size"),
     ),
     "moshi": Family(**_MOSHI, model=_moshi_model, tied="never", ignored=(*_SOUND, "num_codebooks")),
     "kyutai_speech_to_text": Family(
