@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.model import Encoder, LayerGroup, LayerKind, Model, Tensor, Vector
+from planner.model import Encoder, LayerGroup, LayerKind, Model, Projection, Tensor, Vector
 from planner.op import SINGLE, Axis, Elementwise, Lookup, Matmul, Op
 from planner.precision import Precision, Role
 from planner.units import Numeric
@@ -74,6 +74,10 @@ class Lowering:
             touched=touched,
             scheme=self.precision.scheme(tensor.role, tensor.name),
         )
+
+    def project(self, projection: Projection) -> Matmul:
+        """Return the multiplication of every token, as often as it is to run, by a further matrix."""
+        return self.matmul(projection.tensor, self.step.tokens * projection.times)
 
     def elementwise(
         self,
@@ -187,7 +191,7 @@ def decompose(model: Model, step: Step, precision: Precision) -> tuple[Op, ...]:
     )
     ops.append(outside.embed())
     ops += [outside.lookup(table.name, table.width * table.lookups) for table in model.tables]
-    ops += [outside.matmul(projection.tensor) for projection in model.projections]
+    ops += [outside.project(projection) for projection in model.projections]
     for kind in model.layer_kinds:
         if not kind.layer.needs_source:
             ops += _layer(kind.layer, _inside(outside, kind))
@@ -244,7 +248,7 @@ def _encode(model: Model, encoder: Encoder, step: Step, precision: Precision) ->
     if not encoder.source_positions:
         yield outside.embed()
     for projection in encoder.projections:
-        yield outside.matmul(projection.tensor)
+        yield outside.project(projection)
     for kind in encoder.layer_kinds:
         yield from _layer(kind.layer, replace(outside, group=f"encoder {kind.label}", layers=kind.count))
     for _ in range(encoder.norms):
@@ -264,4 +268,4 @@ def _layer(layer: LayerGroup, lowering: Lowering) -> Iterator[Op]:
         if norms > len(halves):
             yield lowering.norm(f"{names[index]}.after")
     for projection in layer.projections:
-        yield lowering.matmul(projection.tensor)
+        yield lowering.project(projection)

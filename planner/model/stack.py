@@ -121,6 +121,8 @@ class Model(Description):
     """Rows of a learned position embedding, where there is one."""
     embedding_size: Count | None = None
     """Elements of a token's embedding and of the LM head's input, where they are not the hidden size."""
+    head_size: Count | None = None
+    """Elements of the LM head's input, where they are not those of the embedding."""
     embedding_rows: Count | None = None
     """Rows of the embedding, where they are not the vocabulary that the LM head scores."""
     tables: tuple[Table, ...] = ()
@@ -175,7 +177,8 @@ class Model(Description):
     def lm_head(self) -> Tensor:
         """The LM head; with tied embeddings the same matrix as `embedding`."""
         vocab = Axis("vocab", self.vocab_size)
-        return Tensor("lm_head", Role.LM_HEAD, self._embedded, (vocab,), bias=self.lm_head_bias)
+        inner = Axis("hidden", self.head_size) if self.head_size else self._embedded
+        return Tensor("lm_head", Role.LM_HEAD, inner, (vocab,), bias=self.lm_head_bias)
 
     @property
     def _embedded(self) -> Axis:

@@ -106,6 +106,8 @@ class Projection(Description):
     """Elements of its result."""
     bias: Flag = False
     """A bias for each element of the result."""
+    times: Count = 1
+    """How often it runs for each token: more than once where a convolution works before the length is cut."""
 
     @property
     def tensor(self) -> Tensor:

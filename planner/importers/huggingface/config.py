@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from planner.errors import CatalogueError, nearest
+from planner.importers.huggingface.class_defaults import class_defaults
 from planner.units import LARGEST_COUNT, TRILLION
 
 MISSING: Any = object()
@@ -68,7 +69,7 @@ class Config:
         is_part: bool = False,
     ) -> None:
         self._data = data
-        self._where = where
+        self.where = where
         self._prefix = prefix
         self._aliases = aliases or {}
         self._defaults = defaults or {}
@@ -77,6 +78,7 @@ class Config:
         self.faults: dict[str, None] = {}
         self.used: set[str] = set()
         self.supplied: dict[str, Any] = {}
+        self.nested: dict[str, tuple[Config, str]] = {}
 
     # ---- raw access --------------------------------------------------------------------------------------------------
 
@@ -123,11 +125,28 @@ class Config:
             if value is not None and not isinstance(value, Mapping):
                 self.fault(field, f"{_shown(value)} is not a mapping of fields")
                 value = None
-            nested = Config(value or {}, self._where, prefix=f"{self._prefix}{field}.", defaults=defaults, is_part=True)
+            nested = Config(value or {}, self.where, prefix=f"{self._prefix}{field}.", defaults=defaults, is_part=True)
             nested.faults = self.faults
             return nested
 
         return self.derived(("part", field), make)
+
+    def typed_part(self, field: str, usual: str) -> Config:
+        """Return a nested part that has a type of its own, `usual` where it does not say one; its unread fields are told of."""
+        stated = self.part(field).get("model_type")
+        kind = stated if isinstance(stated, str) and stated else usual
+
+        def make() -> Config:
+            value = self.part(field)._data  # noqa: SLF001 - the same class
+            nested = Config(
+                value, self.where, prefix=f"{self._prefix}{field}.", defaults=class_defaults(kind), is_part=True
+            )
+            nested.faults = self.faults
+            nested.used |= {"model_type", "tie_word_embeddings"}
+            self.nested[field] = (nested, kind)
+            return nested
+
+        return self.derived(("typed part", field), make)
 
     def derived(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` gives, made once for a key."""
@@ -143,7 +162,7 @@ class Config:
     def raise_faults(self) -> None:
         """Raise `CatalogueError` if any fault was found."""
         if self.faults:
-            raise CatalogueError(self._where, self.faults)
+            raise CatalogueError(self.where, self.faults)
 
     # ---- typed access ------------------------------------------------------------------------------------------------
 

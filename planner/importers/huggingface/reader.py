@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -13,7 +13,7 @@ from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.benign import BENIGN, says_no
 from planner.importers.huggingface.class_defaults import class_defaults, inert_fields
 from planner.importers.huggingface.config import CORE, SYNONYMS, Config
-from planner.importers.huggingface.families import Family
+from planner.importers.huggingface.families import FAMILIES, Family
 from planner.importers.huggingface.mtp import read_mtp
 from planner.importers.huggingface.parts.basics import build
 from planner.importers.huggingface.quantization import find_block, read_quantization
@@ -22,7 +22,7 @@ from planner.importers.huggingface.select import Selection, select
 from planner.importers.huggingface.stack import group_layers
 from planner.importers.huggingface.towers import read_towers
 from planner.importers.huggingface.unstated import plain_source, type_notes
-from planner.model import LayerGroup, Model
+from planner.model import CrossAttention, LayerGroup, Model
 
 
 def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str | None = None) -> Model:
@@ -78,7 +78,8 @@ def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) ->
     except ValidationError as error:
         faults = [_fault(detail) for detail in error.errors(include_url=False)]
         raise CatalogueError(where, [*config.faults, *faults]) from None
-    return _with_storage(_with_towers(model, data, chosen, where), data, chosen, where), strange
+    beside = {field: value for field, value in data.items() if field not in config.nested}
+    return _with_storage(_with_towers(model, beside, chosen, where), data, chosen, where), strange
 
 
 def _described(
@@ -103,10 +104,19 @@ def _described(
         name=name,
         source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
         layers=group_layers(layers),
-        notes=(*chosen.notes, *own, *_notes(config, chosen, strange)),
+        notes=(*chosen.notes, *own, *_notes(config, chosen, strange), *_sourceless(layers, fields)),
         **fields,
     )
     return model, strange
+
+
+def _sourceless(layers: Sequence[LayerGroup], fields: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a note where layers attend to an encoder that the file does not describe."""
+    crossed = any(
+        isinstance(block, CrossAttention) for layer in layers if not layer.needs_source for block in layer.mixers
+    )
+    if crossed and fields.get("encoder") is None:
+        yield "layers attend to an encoder that the file does not describe: its source is counted as empty"
 
 
 def read_layers(config: Config, family: Family) -> list[LayerGroup]:
@@ -124,16 +134,25 @@ def read_layers(config: Config, family: Family) -> list[LayerGroup]:
 
 def _strange(config: Config, chosen: Selection) -> list[str]:
     """Return the fields that were not read, and are not known to change nothing."""
+    found = _left(config, chosen.model_type, chosen.family.ignored)
+    for name, (part, kind) in config.nested.items():
+        ignored = FAMILIES[kind].ignored if kind in FAMILIES else ()
+        found += [f"{name}.{field}" for field in _left(part, kind, ignored)]
+    return found
+
+
+def _left(config: Config, model_type: str, ignored: tuple[str, ...]) -> list[str]:
     # Cross-attention changes shapes wherever it is asked for, though it is off in the class.
-    inert = {*chosen.family.ignored, *(set(inert_fields(chosen.model_type)) - {"add_cross_attention"})}
+    inert = {*ignored, *(set(inert_fields(model_type)) - {"add_cross_attention"})}
     left = [field for field in config.unread() if field not in BENIGN and field not in inert]
     return [field for field in left if not says_no(field, config.get(field))]
 
 
 def _with_towers(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:
-    """Return the model with the parameters of the towers and projectors beside it."""
+    """Return the model with the parameters of the towers and projectors beside it; `data` lacks parts that were read as encoders."""
     of = chosen.wrapper_type or chosen.model_type
-    count, notes = read_towers(data, where, of, model, is_wrapper=chosen.wrapper is not None)
+    has_towers = chosen.wrapper is not None or chosen.family.towers
+    count, notes = read_towers(data, where, of, model, is_wrapper=has_towers)
     return model.model_copy(update={"vision_parameters": count, "notes": (*model.notes, *notes)})
 
 
@@ -161,7 +180,7 @@ def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
         return always == "always"
     if chosen.wrapper is None or chosen.wrapper.text is None:
         return nested
-    whole = Config(data, config._where, defaults=class_defaults(chosen.wrapper_type))  # noqa: SLF001 - the same file
+    whole = Config(data, config.where, defaults=class_defaults(chosen.wrapper_type))
     whole.faults = config.faults
     top = whole.flag("tie_word_embeddings", default=chosen.wrapper.tied is True)
     first = top if whole.given("tie_word_embeddings") else nested
@@ -182,13 +201,14 @@ def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
             f"not read, and may change shapes: {', '.join(strange)} "
             f"(model_type {chosen.model_type!r} is not known to have {'them' if len(strange) > 1 else 'it'})"
         )
-    core = sorted(
-        f"{field}={value}"
-        for field, value in config.supplied.items()
-        if value is not None and any(field == name or field in SYNONYMS.get(name, ()) for name in CORE)
-    )
-    if core:
-        notes.append(f"not in the file, so the class of {chosen.model_type} says: {', '.join(core)}")
+    for part, kind in ((config, chosen.model_type), *config.nested.values()):
+        core = sorted(
+            f"{field}={value}"
+            for field, value in part.supplied.items()
+            if value is not None and any(field == name or field in SYNONYMS.get(name, ()) for name in CORE)
+        )
+        if core:
+            notes.append(f"not in the file, so the class of {kind} says: {', '.join(core)}")
     return notes
 
 

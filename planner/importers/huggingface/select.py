@@ -62,9 +62,10 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
     model_type = _model_type(data, where, "model_type", assume)
     family, notes = FAMILIES[model_type], _assumed(data, model_type)
     if family.flat is not None:
-        return Selection(
-            family=family, model_type=model_type, part=family.flat(data), prefix=family.flat_prefix, notes=notes
-        )
+        if family.decoders is not None:
+            return _paired(data, where, family, notes)
+        text, prefix = family.text or model_type, family.flat_prefix
+        return Selection(family=family, model_type=text, part=family.flat(data), prefix=prefix, notes=notes)
     found = _nested(data, family)
     if found is None and family.text is None:
         return Selection(family=family, model_type=model_type, part=data, notes=notes)
@@ -93,6 +94,16 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
         wrapper_type=model_type,
         notes=notes,
     )
+
+
+def _paired(data: Mapping[str, Any], where: str, family: Family, notes: list[str]) -> Selection:
+    """Return the decoder of a file of two models."""
+    decoder, known = data.get("decoder"), family.decoders or {}
+    stated = decoder.get("model_type") if isinstance(decoder, Mapping) else None
+    if not isinstance(stated, str) or stated not in known or family.flat is None:
+        shown = "is missing" if stated is None else f"{str(stated)[:40]!r} is not known as a decoder of two models"
+        raise CatalogueError(where, [f"decoder.model_type: {shown}, one of {', '.join(sorted(known))}"])
+    return Selection(family=known[stated], model_type=stated, part=family.flat(data), prefix="decoder.", notes=notes)
 
 
 def _text_type(part: Mapping[str, Any], model_type: str, where: str, key: str, assume: str | None) -> str:

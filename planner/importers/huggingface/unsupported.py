@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _ENCODER = "is an encoder, which generates no text"
-_TWO = "is put together from two models, describe the decoder by a file of its own"
-_SOURCE = "has an encoder of a kind that is not described"
 
 _TYPES: Mapping[str, str] = {
-    _ENCODER: """bert big_bird blip camembert canary data2vec-text electra ernie megatron-bert rembert roberta
-        roberta-prelayernorm roc_bert roformer xlm-roberta xlm-roberta-xl xmod bert-generation modernbert albert distilbert
-        deberta deberta-v2 nomic_bert new clip siglip""",
-    _TWO: "encoder-decoder speech-encoder-decoder vision-encoder-decoder",
-    _SOURCE: """cohere_asr dia moonshine moonshine_streaming pix2struct pop2piano pp_formulanet seamless_m4t seamless_m4t_v2
-        speech_to_text trocr udop kosmos-2 kosmos-2.5""",
-    "makes several streams of audio tokens at once, which is not described": "moshi kyutai_speech_to_text",
+    _ENCODER: "albert clip deberta deberta-v2 distilbert modernbert new nomic_bert siglip",
     "makes blocks of text by diffusion, which is not described": "diffusion_gemma dream llada",
     "is a draft for another model's tokens, and attends to that model's cache": "gemma4_assistant gemma4_unified_assistant",
-    "is GIT, a captioner of images, which is not described": "git",
-    "has layers of cross-attention to images that are not described": "idefics pi0",
+    "makes music in several streams of codes, not text": "musicgen musicgen_melody",
+    "attends to tokens of one hash, in layers that are run backwards, which is not described": "reformer",
+    "reads proteins in layers that are not described": "evolla",
+    "moves a robot: what comes out are numbers, not text": "pi0",
 }
 
 UNSUPPORTED: Mapping[str, str] = {name: reason for reason, names in _TYPES.items() for name in names.split()}

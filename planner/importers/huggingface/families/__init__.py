@@ -4,10 +4,13 @@ Facts are those of the model classes of the transformers library, 5.24.0; of the
 """
 
 from planner.importers.huggingface.families import (
+    bert,
     byte_latent,
+    composite,
     convolved,
     custom,
     deepseek,
+    documents,
     encoder_decoder,
     gemma,
     gemma_encoder_decoder,
@@ -22,6 +25,7 @@ from planner.importers.huggingface.families import (
     moe_layered,
     multimodal,
     older,
+    pictures,
     qwen,
     qwen4,
     recent,
@@ -29,6 +33,7 @@ from planner.importers.huggingface.families import (
     rwkv,
     samba,
     served,
+    speech,
 )
 from planner.importers.huggingface.families.family import Family
 
@@ -57,6 +62,11 @@ FAMILIES: dict[str, Family] = {
     **convolved.FAMILIES,
     **qwen4.FAMILIES,
     **served.FAMILIES,
+    **bert.FAMILIES,
+    **speech.FAMILIES,
+    **pictures.FAMILIES,
+    **composite.FAMILIES,
+    **documents.FAMILIES,
     **multimodal.FAMILIES,
 }
 

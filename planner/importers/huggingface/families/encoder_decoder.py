@@ -217,8 +217,8 @@ def _whisper_model(config: Config) -> dict[str, Any]:
         source_positions=source,
         tables=(Table(name="embed_positions", rows=source, width=hidden),),
         projections=(
-            # The first convolution runs before the length is halved: twice for each source token.
-            Projection(name="conv1", input_size=3 * bins, output_size=hidden, bias=True),
+            # The first convolution runs before the length is halved.
+            Projection(name="conv1", input_size=3 * bins, output_size=hidden, bias=True, times=2),
             Projection(name="conv2", input_size=3 * hidden, output_size=hidden, bias=True),
         ),
     )
@@ -237,6 +237,8 @@ _IGNORED = (
     "static_position_embeddings",
     "normalize_before",
     "normalize_embedding",
+    "add_bias_logits",
+    "add_final_layer_norm",
 )
 
 

@@ -46,10 +46,14 @@ class Family:
         Fields of this architecture that change nothing that is counted.
     flat : callable, optional
         Turns a file of nested parts into one part, which is then read as if it stood at the top.
+    decoders : mapping, optional
+        With `flat`: the file describes two models, and the decoder is of one of these types.
     flat_prefix : str
         The path of that part, with a final dot, for messages.
     text : str, optional
-        The file describes several towers: the type of the text part where the part does not say it.
+        The file describes several towers: the type of the text part where the part does not say it. With `flat`, the decoder's.
+    towers : bool
+        There are towers beside the text model, even if no part of the file describes them.
     tie : Tie
         Where such a file says whether the embeddings are tied: at the top, in the text part, in either, in the first of them that says
         anything, or nowhere.
@@ -67,8 +71,10 @@ class Family:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     flat: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    decoders: Mapping[str, Family] | None = None
     flat_prefix: str = "decoder."
     text: str | None = None
+    towers: bool = False
     tie: Tie = "top"
 
 

@@ -150,6 +150,7 @@ FAMILIES: dict[str, Family] = {
         norms=4,
         model=_t5gemma2_model,
         flat=_flat,
+        towers=True,
         tied=True,
         ignored=("is_decoder", "model_type"),
     ),

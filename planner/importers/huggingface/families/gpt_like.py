@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.importers.huggingface.config import Config
+from planner.importers.huggingface.families.bert import bert_norms, crossed_like, is_crossed
 from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, Family, biased_head
 from planner.importers.huggingface.parts.basics import each
 from planner.importers.huggingface.parts.networks import dense, four_times
@@ -23,6 +24,12 @@ def _learned(field: str = "max_position_embeddings", extra: int = 0) -> Any:
         return {"learned_positions": config.integer(field) + extra}
 
     return read
+
+
+def _gpt2_attention(config: Config, index: int) -> Any:
+    """GPT-2: with `add_cross_attention`, each layer attends to an encoder's output as well."""
+    own = _all_biased(config, index)
+    return (own, crossed_like(config, own)) if is_crossed(config) else own
 
 
 def _one_kv_head(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
@@ -99,8 +106,19 @@ _all_biased = softmax(bias=True, output_bias=True)
 _inner = dense(kind="plain", bias=True, width=four_times("n_inner"))
 _biogpt = Family(attention=_all_biased, ffn=_plain, norm=LAYER, model=_learned(extra=2), tied=True)
 
+_gpt2 = Family(
+    attention=_gpt2_attention,
+    ffn=_inner,
+    norm=LAYER,
+    norms=bert_norms,
+    model=_learned(),
+    tied=True,
+    aliases=GPT2_NAMES,
+)
+
 FAMILIES: dict[str, Family] = {
-    "gpt2": Family(attention=_all_biased, ffn=_inner, norm=LAYER, model=_learned(), tied=True, aliases=GPT2_NAMES),
+    "gpt2": _gpt2,
+    "gpt-sw3": _gpt2,
     "gpt_bigcode": Family(
         attention=softmax(bias=True, output_bias=True, more=_one_kv_head),
         ffn=_inner,

@@ -46,8 +46,8 @@ def _t5_cross(config: Config) -> CrossAttention:
 
 
 def _t5_ffn(config: Config) -> FeedForward:
-    """T5: `feed_forward_proj` names the activation, with a prefix where it is gated."""
-    gated = config.text("feed_forward_proj", "relu").startswith("gated")
+    """T5: `feed_forward_proj` names the activation, with a prefix where it is gated, unless `is_gated_act` says otherwise."""
+    gated = config.flag("is_gated_act", default=config.text("feed_forward_proj", "relu").startswith("gated"))
     kind = "gated" if gated else "plain"
     return build(config, FeedForward, kind=kind, intermediate_size=config.integer("d_ff"))
 
@@ -59,13 +59,18 @@ def _buckets(config: Config, index: int) -> int:
     return config.integer("relative_attention_num_buckets", 32) * config.integer("num_attention_heads")
 
 
-def _t5_encoder(config: Config) -> dict[str, Any]:
+def t5_encoder(config: Config) -> Encoder:
+    """Return T5's encoder."""
     layers = [
         build(config, LayerGroup, attention=_t5_self(config), ffn=_t5_ffn(config), other_parameters=_buckets(config, i))
         for i in range(stack_length(config, "num_layers"))
     ]
     config.raise_faults()
-    return {"encoder": Encoder(layers=group_layers(layers))}
+    return Encoder(layers=group_layers(layers))
+
+
+def _t5_model(config: Config) -> dict[str, Any]:
+    return {"encoder": t5_encoder(config)}
 
 
 def _t5_bias(config: Config, index: int) -> dict[str, Any]:
@@ -95,7 +100,7 @@ T5 = Family(
     attention=_t5_attention,
     ffn=each(_t5_ffn),
     layer=_t5_bias,
-    model=_t5_encoder,
+    model=_t5_model,
     layers=_t5_layers,
     tied="always",
     aliases=T5_NAMES,
@@ -103,7 +108,6 @@ T5 = Family(
         "num_hidden_layers",
         "is_encoder_decoder",
         "dense_act_fn",
-        "is_gated_act",
         "relative_attention_max_distance",
     ),
 )
@@ -144,6 +148,13 @@ def _switch_encoder(config: Config) -> dict[str, Any]:
     return {"encoder": Encoder(layers=group_layers(layers), tables=own_embeddings(config, 2))}
 
 
+def _pop_model(config: Config) -> dict[str, Any]:
+    """Pop2Piano: the source is a spectrum of the hidden width, with a row for the composer before it; notes come out."""
+    rows, width = config.integer("composer_vocab_size", 21), config.integer("hidden_size")
+    composers = Table(name="mel_conditioner", rows=rows, width=width)
+    return {"encoder": t5_encoder(config).model_copy(update={"tables": (composers,)})}
+
+
 def own_embeddings(config: Config, copies: int) -> tuple[Table, ...]:
     """Return the token embeddings that the sides have of their own where nothing is tied; else they are one."""
     if config.flag("tie_word_embeddings", default=True):
@@ -157,6 +168,7 @@ FAMILIES: dict[str, Family] = {
     "mt5": T5,
     "umt5": replace(T5, layer=_everywhere),
     "longt5": replace(T5, ignored=(*T5.ignored, "local_radius", "global_block_size", "encoder_attention_type")),
+    "pop2piano": replace(T5, model=_pop_model, tied="never"),
     "switch_transformers": replace(
         T5,
         ffn=lambda config, index: _switch_ffn(config, index, decoder=True),
