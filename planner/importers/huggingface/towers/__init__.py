@@ -12,8 +12,11 @@ from typing import Any
 
 from planner.errors import PlannerError
 from planner.importers.huggingface.towers import clip, qwen
-from planner.importers.huggingface.towers.whole import UncountedError, Whole, WholeCount
+from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 from planner.model import Model
+
+KINDS: Mapping[str, TowerCount] = {**clip.KINDS, **qwen.KINDS}
+"""Of which a whole may have any: most say by its type which tower they have."""
 
 WHOLES: Mapping[str, WholeCount] = {**clip.WHOLES, **qwen.WHOLES}
 
@@ -60,7 +63,7 @@ def read_towers(
             return 0, []
         what = f" ({', '.join(stated)})" if stated else ""
         return None, [f"vision_parameters: the towers of a {model_type} are not counted{what}"]
-    whole = Whole(data, where, model_type, text)
+    whole = Whole(data, where, model_type, text, KINDS)
     try:
         found = count(whole)
         whole.config.raise_faults()

@@ -52,7 +52,7 @@ def _levels(whole: Whole) -> int:
 
 def _llava(whole: Whole) -> int:
     """LLaVA: two matrices from the picture's width to the text's."""
-    seen = whole.tower("vision_config", "clip_vision_model", KINDS)
+    seen = whole.tower("vision_config", "clip_vision_model")
     bias = whole.config.flag("multimodal_projector_bias", default=True)
     width = whole.part("vision_config", "clip_vision_model").integer("hidden_size") * _levels(whole)
     return seen + mlp(width, whole.hidden_size, bias=bias, outputs=whole.hidden_size)
@@ -66,7 +66,7 @@ def _llava_next(whole: Whole) -> int:
 def _gemma3(whole: Whole) -> int:
     """Gemma 3: a norm without offsets and a matrix."""
     width = whole.part("vision_config", "siglip_vision_model").integer("hidden_size")
-    seen = whole.tower("vision_config", "siglip_vision_model", KINDS)
+    seen = whole.tower("vision_config", "siglip_vision_model")
     return seen + norm(width, bias=False) + linear(width, whole.hidden_size, bias=False)
 
 
@@ -74,7 +74,7 @@ def _paligemma(whole: Whole) -> int:
     """PaliGemma: one matrix."""
     vision = whole.part("vision_config", "siglip_vision_model")
     projected = whole.config.optional("projection_dim") or vision.integer("projection_dim")
-    return whole.tower("vision_config", "siglip_vision_model", KINDS) + linear(vision.integer("hidden_size"), projected)
+    return whole.tower("vision_config", "siglip_vision_model") + linear(vision.integer("hidden_size"), projected)
 
 
 WHOLES: Mapping[str, WholeCount] = {

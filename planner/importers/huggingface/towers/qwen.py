@@ -61,9 +61,7 @@ def _seen_by(usual: str) -> WholeCount:
     """Return a reader of a file whose only tower holds its own projector."""
 
     def read(whole: Whole) -> int:
-        # Files made before the towers had types of their own name the type of the whole.
-        kinds = {**KINDS, whole.model_type: KINDS[usual]}
-        return whole.tower("vision_config", usual, kinds)
+        return whole.tower("vision_config", usual)
 
     return read
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -51,17 +52,18 @@ class Whole:
         The type of the whole.
     text : Model
         The text model, which projectors lead to.
-    prefix : str
-        Path of the part within the file, with a final dot; empty for the whole.
+    kinds : mapping of str to TowerCount
+        The towers that can be counted, by type.
     """
 
-    def __init__(self, data: Mapping[str, Any], where: str, model_type: str, text: Model, prefix: str = "") -> None:
-        self.data = data
-        self.where = where
+    def __init__(
+        self, data: Mapping[str, Any], where: str, model_type: str, text: Model, kinds: Mapping[str, TowerCount]
+    ) -> None:
         self.model_type = model_type
         self.text = text
-        self.prefix = prefix
-        self.config = Config(data, where, prefix=prefix, defaults=tower_defaults(model_type), is_part=True)
+        self.kinds = kinds
+        self.config = Config(data, where, defaults=tower_defaults(model_type), is_part=True)
+        self.prefix = ""
         self.parts: dict[str, tuple[Config, Mapping[str, Any]]] = {}
         self.notes: list[str] = []
 
@@ -75,43 +77,54 @@ class Whole:
         return self.config.integer(field, *rest)
 
     def type_of(self, field: str, usual: str) -> str:
-        """Return the type of a nested part: what it says itself, or the `usual` one."""
+        """Return the type of a nested part: what it says itself, or the `usual` one.
+
+        Files made before the parts had types of their own name the type of the whole there.
+        """
         value = self.config.get(field)
         stated = value.get("model_type") if isinstance(value, Mapping) else None
-        return stated if isinstance(stated, str) and stated else usual
+        return stated if isinstance(stated, str) and stated not in ("", self.model_type) else usual
 
     def part(self, field: str, usual: str) -> Config:
         """Return the fields of a nested part; what its class supplies stands for what is absent."""
-        if field not in self.parts:
+        path = f"{self.prefix}{field}"
+        if path not in self.parts:
             known = tower_defaults(self.type_of(field, usual)) or tower_defaults(usual)
-            self.parts[field] = (self.config.part(field, known), known)
-            if self.data.get(field) is None:
-                self.notes.append(f"{self.prefix}{field} is not in the file: that of the class is counted")
-        return self.parts[field][0]
+            self.parts[path] = (self.config.part(field, known), known)
+            if not self.config.given(field):
+                self.notes.append(f"{path} is not in the file: that of the class is counted")
+        return self.parts[path][0]
+
+    def within(self, field: str, usual: str) -> Whole:
+        """Return a nested part that has parts itself; what is read of it is remembered here."""
+        inner = copy(self)
+        inner.config, inner.prefix = self.part(field, usual), f"{self.prefix}{field}."
+        return inner
 
     def has(self, field: str) -> bool:
         """Whether the file, or the class of the whole, describes a part."""
         return self.config.get(field) is not None
 
-    def tower(self, field: str, usual: str, kinds: Mapping[str, TowerCount]) -> int:
-        """Return the parameters of the tower that a nested part describes.
+    def tower(self, field: str, usual: str, kinds: Mapping[str, TowerCount] | None = None) -> int:
+        """Return the parameters of the tower that a nested part describes; `kinds` are looked through before those of all.
 
         Raises
         ------
         UncountedError
-            If it is of none of the `kinds`.
+            If it is of a kind that is not counted.
         """
         found = self.type_of(field, usual)
-        if found not in kinds:
+        count = {**self.kinds, **(kinds or {})}.get(found)
+        if count is None:
             raise UncountedError(f"{self.prefix}{field}: a tower of type {found[:60]!r} is not one that is counted")
-        return kinds[found](self.part(field, usual))
+        return count(self.part(field, usual))
 
     def strange(self) -> list[str]:
         """Return the fields of towers that were not read, are not of their class, and are not known to change nothing."""
         left = []
         for field, (config, known) in self.parts.items():
             harmless = {*BENIGN, *HARMLESS, *known}
-            left += [f"{self.prefix}{field}.{name}" for name in config.unread() if name not in harmless]
+            left += [f"{field}.{name}" for name in config.unread() if name not in harmless]
         return left
 
 
