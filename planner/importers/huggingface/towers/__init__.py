@@ -11,14 +11,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import PlannerError
-from planner.importers.huggingface.towers import clip, qwen
+from planner.importers.huggingface.towers import clip, glm, plain, qwen, whisper
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 from planner.model import Model
 
-KINDS: Mapping[str, TowerCount] = {**clip.KINDS, **qwen.KINDS}
+KINDS: Mapping[str, TowerCount] = {
+    **clip.KINDS,
+    **glm.KINDS,
+    **plain.KINDS,
+    **qwen.KINDS,
+    **whisper.KINDS,
+}
 """Of which a whole may have any: most say by its type which tower they have."""
 
-WHOLES: Mapping[str, WholeCount] = {**clip.WHOLES, **qwen.WHOLES}
+WHOLES: Mapping[str, WholeCount] = {
+    **clip.WHOLES,
+    **glm.WHOLES,
+    **plain.WHOLES,
+    **qwen.WHOLES,
+    **whisper.WHOLES,
+}
 
 PARTS = (
     "vision_config",

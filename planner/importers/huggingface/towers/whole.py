@@ -11,6 +11,7 @@ from typing import Any
 
 from planner.importers.huggingface.benign import BENIGN
 from planner.importers.huggingface.config import Config
+from planner.importers.huggingface.towers.names import FIELD_NAMES
 from planner.model import Model
 
 TowerCount = Callable[[Config], int]
@@ -62,7 +63,8 @@ class Whole:
         self.model_type = model_type
         self.text = text
         self.kinds = kinds
-        self.config = Config(data, where, defaults=tower_defaults(model_type), is_part=True)
+        names = FIELD_NAMES.get(model_type)
+        self.config = Config(data, where, aliases=names, defaults=tower_defaults(model_type), is_part=True)
         self.prefix = ""
         self.parts: dict[str, tuple[Config, Mapping[str, Any]]] = {}
         self.notes: list[str] = []
@@ -85,20 +87,25 @@ class Whole:
         stated = value.get("model_type") if isinstance(value, Mapping) else None
         return stated if isinstance(stated, str) and stated not in ("", self.model_type) else usual
 
-    def part(self, field: str, usual: str) -> Config:
-        """Return the fields of a nested part; what its class supplies stands for what is absent."""
+    def part(self, field: str, usual: str, *, is_fixed: bool = False) -> Config:
+        """Return the fields of a nested part; what its class supplies stands for what is absent.
+
+        A part whose class `is_fixed` by the whole is of the `usual` type whatever it says itself.
+        """
         path = f"{self.prefix}{field}"
         if path not in self.parts:
-            known = tower_defaults(self.type_of(field, usual)) or tower_defaults(usual)
-            self.parts[path] = (self.config.part(field, known), known)
+            kind = usual if is_fixed else self.type_of(field, usual)
+            kind = kind if tower_defaults(kind) else usual
+            known = tower_defaults(kind)
+            self.parts[path] = (self.config.part(field, known, FIELD_NAMES.get(kind)), known)
             if not self.config.given(field):
                 self.notes.append(f"{path} is not in the file: that of the class is counted")
         return self.parts[path][0]
 
     def within(self, field: str, usual: str) -> Whole:
-        """Return a nested part that has parts itself; what is read of it is remembered here."""
+        """Return a nested part of a fixed class that has parts itself; what is read of it is remembered here."""
         inner = copy(self)
-        inner.config, inner.prefix = self.part(field, usual), f"{self.prefix}{field}."
+        inner.config, inner.prefix = self.part(field, usual, is_fixed=True), f"{self.prefix}{field}."
         return inner
 
     def has(self, field: str) -> bool:

@@ -1,0 +1,27 @@
+"""Names that files of a kind use for a field beside the usual one: those of the kind's first release, and of its own class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_SPEECH = {"num_hidden_layers": "encoder_layers", "intermediate_size": "encoder_ffn_dim"}
+
+FIELD_NAMES: Mapping[str, Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            "audioflamingo3_encoder",
+            "moss_transcribe_diarize_audio",
+            "qwen2_audio_encoder",
+            "qwen2_5_omni_audio_encoder",
+            "qwen3_asr_encoder",
+            "qwen3_omni_moe_audio_encoder",
+            "voxtral_encoder",
+            "voxtral_realtime_encoder",
+        ),
+        _SPEECH,
+    ),
+    "inkling2_vision": {"patch_size": "native_patch_size", "spatial_merge_size": "adapter_merge_size"},
+    "inkling_audio": {"n_mel_bins": "num_codebooks", "mel_vocab_size": "codebook_size"},
+    "step3p5_vision": {"hidden_size": "width", "num_hidden_layers": "layers"},
+}
+"""By the type of a part: the other name of each field that has one."""
