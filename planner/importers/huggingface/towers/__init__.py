@@ -11,24 +11,31 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import PlannerError
-from planner.importers.huggingface.towers import clip, glm, plain, qwen, whisper
+from planner.importers.huggingface.towers import clip, codec, glm, mixed, omni, plain, qwen, speech, whisper
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 from planner.model import Model
 
 KINDS: Mapping[str, TowerCount] = {
     **clip.KINDS,
+    **codec.KINDS,
     **glm.KINDS,
+    **mixed.KINDS,
     **plain.KINDS,
     **qwen.KINDS,
+    **speech.KINDS,
     **whisper.KINDS,
 }
 """Of which a whole may have any: most say by its type which tower they have."""
 
 WHOLES: Mapping[str, WholeCount] = {
     **clip.WHOLES,
+    **codec.WHOLES,
     **glm.WHOLES,
+    **mixed.WHOLES,
+    **omni.WHOLES,
     **plain.WHOLES,
     **qwen.WHOLES,
+    **speech.WHOLES,
     **whisper.WHOLES,
 }
 

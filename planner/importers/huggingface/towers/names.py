@@ -20,8 +20,22 @@ FIELD_NAMES: Mapping[str, Mapping[str, str]] = {
         ),
         _SPEECH,
     ),
+    "dots3_note_vision_encoder": {"hidden_size": "embed_dim", "attention_bias": "use_bias"},
     "inkling2_vision": {"patch_size": "native_patch_size", "spatial_merge_size": "adapter_merge_size"},
+    "inkling_vision": {"num_channels": "n_channels"},
     "inkling_audio": {"n_mel_bins": "num_codebooks", "mel_vocab_size": "codebook_size"},
+    "kimi_k25_vision": {
+        "hidden_size": "vt_hidden_size",
+        "intermediate_size": "vt_intermediate_size",
+        "num_hidden_layers": "vt_num_hidden_layers",
+        "pos_emb_height": "init_pos_emb_height",
+        "pos_emb_width": "init_pos_emb_width",
+    },
+    "nemotron_h_omni": {
+        "audio_config": "sound_config",
+        "text_config": "llm_config",
+        "vision_hidden_size": "vit_hidden_size",
+    },
     "step3p5_vision": {"hidden_size": "width", "num_hidden_layers": "layers"},
 }
 """By the type of a part: the other name of each field that has one."""
