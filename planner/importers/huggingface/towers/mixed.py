@@ -40,7 +40,8 @@ def _experts_of_layers(config: Config) -> Sequence[int]:
 
 def dots_vision(config: Config) -> int:
     """dots3's pictures: gated networks or experts, norms of queries and keys, a merger of patches."""
-    width, size = config.integer("hidden_size"), config.integer("patch_size")
+    # Where both are stated, `hidden_size` is the text's.
+    width, size = config.optional("embed_dim") or config.integer("hidden_size"), config.integer("patch_size")
     attend = attention(width, bias=config.flag("attention_bias", default=False))
     same = attend + 2 * (width // config.integer("num_attention_heads")) + 2 * norm(width, bias=False)
     bias = config.flag("mlp_bias", default=False)
@@ -54,19 +55,28 @@ def dots_vision(config: Config) -> int:
     return ends + layers + merger
 
 
+def _whisper(config: Config, field: str, name: str) -> int:
+    """Return a size: as a part says that is a configuration of Whisper's, under its `name`, or as the `field` does."""
+    return config.part("whisper_config").optional(name) or config.integer(field)
+
+
 def dots_audio(config: Config) -> int:
     """dots3's speech: three convolutions, gated layers whose keys have no offsets, a norm and two matrices."""
-    width, heads = config.integer("hidden_size"), config.integer("num_attention_heads")
+    width, heads = (
+        _whisper(config, "hidden_size", "d_model"),
+        _whisper(config, "num_attention_heads", "encoder_attention_heads"),
+    )
     inner, bias = heads * (width // heads), config.flag("attention_bias", default=True)
     attend = 2 * linear(width, inner, bias=bias) + linear(width, width, bias=False) + linear(inner, width, bias=bias)
-    network = mlp(width, config.integer("intermediate_size"), gated=True)
+    network = mlp(width, _whisper(config, "intermediate_size", "encoder_ffn_dim"), gated=True)
     layer = attend + network + 2 * norm(width, bias=False)
-    stated = config.given("conv_output_size")
-    flattened = config.integer("conv_output_size") if stated else whisper.shrunk(config, "feature_size")
+    flattened = whisper.shrunk(config, _whisper(config, "feature_size", "num_mel_bins"))
+    if config.given("conv_output_size"):
+        flattened = config.integer("conv_output_size")
     source, outputs = config.integer("adapter_input_size"), config.integer("adapter_out_dim")
     adapter = norm(source) + mlp(source, outputs, outputs=outputs)
-    layers = config.integer("num_hidden_layers") * layer
-    return whisper.stem(config, flattened) + layers + norm(width, bias=False) + adapter
+    layers = _whisper(config, "num_hidden_layers", "encoder_layers") * layer
+    return whisper.stem(config, flattened, width) + layers + norm(width, bias=False) + adapter
 
 
 def _dots(whole: Whole) -> int:

@@ -92,9 +92,9 @@ def _vocoder(config: Config) -> int:
     kernels = config.integers("upsample_kernel_sizes", least=1) or ()
     residual = config.integers("resblock_kernel_sizes", least=1) or ()
     dilations = config.listed("resblock_dilation_sizes") or residual
-    for _, kernel in zip(rates, kernels, strict=False):
+    for level in range(len(rates)):
         half = width // 2
-        count += convolution(width, half, kernel)
+        count += convolution(width, half, kernels[level]) if level < len(kernels) else 0
         # Six convolutions each, and as many activations with two scales for each channel.
         count += sum(
             6 * (convolution(half, half, size) + 2 * half) for size, _ in zip(residual, dilations, strict=False)
@@ -131,7 +131,8 @@ def _expert_talker(whole: Whole) -> int:
     shared = mlp(width, text.integer("shared_expert_intermediate_size"), gated=True, bias=False) + width
     layer = _normed_attention(text) + routed + shared + 2 * norm(width, bias=False)
     states = mlp(whole.integer("thinker_hidden_size"), text.integer("intermediate_size"), outputs=width)
-    ends = 2 * states + 2 * codes * width + norm(width, bias=False)
+    tables = 1 if whole.config.flag("tie_word_embeddings", default=False) else 2
+    ends = 2 * states + tables * codes * width + norm(width, bias=False)
     finer = whole.part("code_predictor_config", "qwen3_omni_moe_talker_code_predictor", is_fixed=True)
     return ends + text.integer("num_hidden_layers") * layer + _code_predictor(finer)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers.clip import embedding, patches, stack
 from planner.importers.huggingface.towers.counts import attention, block, convolution, linear, mlp, norm
-from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount
+from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 
 
 def _merged(config: Config) -> int:
@@ -15,10 +15,15 @@ def _merged(config: Config) -> int:
     return config.integer("hidden_size") * config.integer("spatial_merge_size") ** 2
 
 
+def _compressed(config: Config, field: str) -> int:
+    """Return how far MiniMax-M3 joins patches: as a part of its own says, or a field."""
+    return config.part("img_token_compression_config").optional(field) or config.integer(field)
+
+
 def minimax(config: Config) -> int:
     """MiniMax-M3: patches over time, a norm before the stack and none after it."""
     width, size = config.integer("hidden_size"), config.integer("patch_size")
-    kernel = (config.integer("temporal_patch_size"), size, size)
+    kernel = (_compressed(config, "temporal_patch_size"), size, size)
     return convolution(config.integer("num_channels"), width, *kernel, bias=False) + norm(width) + stack(config)
 
 
@@ -26,7 +31,7 @@ def _minimax_whole(whole: Whole) -> int:
     """MiniMax-M3: each patch is projected to the text's width, then merged there."""
     vision = whole.part("vision_config", "minimax_m3_vl_vision", is_fixed=True)
     inner, text = whole.integer("projector_hidden_size"), whole.hidden_size
-    merged = text * vision.integer("spatial_merge_size") ** 2
+    merged = text * _compressed(vision, "spatial_merge_size") ** 2
     projected = mlp(vision.integer("hidden_size"), inner, outputs=text) + mlp(merged, inner, outputs=text)
     return minimax(vision) + projected
 
@@ -41,6 +46,8 @@ def moonvit(config: Config) -> int:
 def _kimi(whole: Whole) -> int:
     """Kimi K2.5: a norm of a patch's width, a network as wide as the patches that are merged."""
     vision = whole.part("vision_config", "kimi_k25_vision", is_fixed=True)
+    if vision.text("mm_projector_type", "patchmerger") != "patchmerger":
+        raise UncountedError("vision_config.mm_projector_type: only 'patchmerger' is counted")
     merged = vision.integer("hidden_size")
     for size in vision.integers("merge_kernel_size", 2, least=1) or ():
         merged *= size

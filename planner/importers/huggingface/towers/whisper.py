@@ -33,23 +33,23 @@ def qwen2_5_omni(config: Config) -> int:
     return _shortened(config) + 2 * text + _layers(config) + norm(width) + linear(width, text)
 
 
-def shrunk(config: Config, bins: str = "num_mel_bins") -> int:
-    """Return the elements of a spectrogram's column behind three convolutions that each halve it."""
-    return config.integer("downsample_hidden_size") * (-(-config.integer(bins) // 8))
+def shrunk(config: Config, bins: int) -> int:
+    """Return the elements of a spectrogram's column of `bins` behind three convolutions that each halve it."""
+    return config.integer("downsample_hidden_size") * (-(-bins // 8))
 
 
-def stem(config: Config, flattened: int) -> int:
+def stem(config: Config, flattened: int, width: int) -> int:
     """Return the parameters of the three convolutions and of a matrix from the `flattened` column to the layers' width."""
     channels = config.integer("downsample_hidden_size")
     halved = convolution(1, channels, 3, 3) + 2 * convolution(channels, channels, 3, 3)
-    return halved + linear(flattened, config.integer("hidden_size"), bias=False)
+    return halved + linear(flattened, width, bias=False)
 
 
 def qwen3_asr(config: Config) -> int:
     """Qwen3-ASR: three convolutions over the spectrogram's plane; positions are computed."""
     width = config.integer("hidden_size")
     layers = config.integer("num_hidden_layers") * block(width, config.integer("intermediate_size"))
-    return stem(config, shrunk(config)) + layers + norm(width)
+    return stem(config, shrunk(config, config.integer("num_mel_bins")), width) + layers + norm(width)
 
 
 def _to_text(config: Config) -> int:

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from planner.importers.huggingface.benign import BENIGN
+from planner.importers.huggingface.benign import BENIGN, is_harmless_if_false
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.towers.names import FIELD_NAMES
+from planner.importers.huggingface.towers.names import FIELD_NAMES, UNUSED
 from planner.model import Model
 
 TowerCount = Callable[[Config], int]
 """Returns the parameters of one tower."""
 
-HARMLESS = frozenset({"num_heads", "num_attention_heads", "in_chans", "spatial_patch_size", "vocab_size"})
+HARMLESS = frozenset(
+    {
+        "encoder_attention_heads",
+        "encoder_layerdrop",
+        "in_chans",
+        "num_attention_heads",
+        "num_heads",
+        "spatial_patch_size",
+        "vocab_size",
+    }
+)
 """Fields that files of towers carry and no class turns into shapes: heads share the width out, the rest is left over from other classes."""
+
+
+TOKENS = ("_token_id", "_token_ids", "_token_index")
+"""How the names of fields end that say which tokens stand for what."""
 
 
 class UncountedError(Exception):
@@ -38,6 +52,10 @@ def tower_defaults(model_type: str) -> Mapping[str, Any]:
     Taken from the configuration classes of the transformers library, 5.24.0.
     """
     return _table().get(model_type, {})
+
+
+def _is_off(config: Config, field: str) -> bool:
+    return config.get(field) is False and is_harmless_if_false(field)
 
 
 class Whole:
@@ -66,7 +84,7 @@ class Whole:
         names = FIELD_NAMES.get(model_type)
         self.config = Config(data, where, aliases=names, defaults=tower_defaults(model_type), is_part=True)
         self.prefix = ""
-        self.parts: dict[str, tuple[Config, Mapping[str, Any]]] = {}
+        self.parts: dict[str, tuple[Config, Collection[str]]] = {}
         self.notes: list[str] = []
 
     @property
@@ -97,7 +115,7 @@ class Whole:
             kind = usual if is_fixed else self.type_of(field, usual)
             kind = kind if tower_defaults(kind) else usual
             known = tower_defaults(kind)
-            self.parts[path] = (self.config.part(field, known, FIELD_NAMES.get(kind)), known)
+            self.parts[path] = (self.config.part(field, known, FIELD_NAMES.get(kind)), {*known, *UNUSED.get(kind, ())})
             if not self.config.given(field):
                 self.notes.append(f"{path} is not in the file: that of the class is counted")
         return self.parts[path][0]
@@ -131,7 +149,8 @@ class Whole:
         left = []
         for field, (config, known) in self.parts.items():
             harmless = {*BENIGN, *HARMLESS, *known}
-            left += [f"{field}.{name}" for name in config.unread() if name not in harmless]
+            unread = [name for name in config.unread() if name not in harmless and not name.endswith(TOKENS)]
+            left += [f"{field}.{name}" for name in unread if not _is_off(config, name)]
         return left
 
 
