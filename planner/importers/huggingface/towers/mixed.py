@@ -28,7 +28,7 @@ def _experts_of_layers(config: Config) -> Sequence[int]:
         config.get("per_layer_config") if config.given("per_layer_config") == config.given("mlp_layer_types") else {}
     )
     every = config.integer("num_local_experts")
-    kinds = config.listed("mlp_layer_types", layers) or ("dense",) * layers
+    kinds = config.listed("mlp_layer_types", layers) or ()
 
     def experts(layer: int) -> int:
         exception: Any = exceptions.get(str(layer), {}) if isinstance(exceptions, Mapping) else {}
@@ -119,6 +119,9 @@ def _levels(frames: int, size: int, channels: int) -> list[Level]:
     return [(1, 1, channels), *folded, *timed]
 
 
+LARGEST_FOLD = 10_000
+"""Elements, frames and layers beyond which no file can be meant."""
+
 CLOSE = 1e-5
 """Distances that differ by less may be told apart otherwise in single precision, in which the class compares them."""
 
@@ -185,10 +188,8 @@ def inkling_vision(config: Config, text: int | None = None) -> int:
     """Inkling's pictures: each layer folds a square of patches, or frames, into channels; the last leads to the `text`."""
     layers, text = config.integer("num_hidden_layers"), text or config.integer("text_hidden_size")
     frames, size, channels = (config.integer(name) for name in ("temporal_patch_size", "patch_size", "num_channels"))
-    if min(frames, size) == 1:
-        raise UncountedError(
-            "patches of one element or one frame, for which the levels of folded patches are not known"
-        )
+    if min(frames, size) == 1 or max(frames, size, layers) > LARGEST_FOLD:
+        raise UncountedError("the levels of folded patches are not known for one element or frame, nor for so many")
     levels = _chosen(_levels(frames, size, channels), layers, frames * size * size * channels)
     count = 0
     for index, (before, after) in enumerate(pairwise(levels), start=1):

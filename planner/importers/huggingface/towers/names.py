@@ -13,6 +13,7 @@ FIELD_NAMES: Mapping[str, Mapping[str, str]] = {
             "moss_transcribe_diarize_audio",
             "qwen2_audio_encoder",
             "qwen2_5_omni_audio_encoder",
+            "qwen3_asr_audio_encoder",
             "qwen3_asr_encoder",
             "qwen3_omni_moe_audio_encoder",
             "voxtral_encoder",

@@ -75,8 +75,9 @@ def fun_asr(config: Config) -> int:
     layer = block(width, config.integer("intermediate_size")) + memory
     first = 3 * (linear(frames, width) - linear(width, width)) + norm(frames) - norm(width)
     timing = config.optional("num_timestamp_prediction_layers", 0, least=0) or 0
-    ends = {layers - 1, layers - timing - 1} & set(range(layers))
-    return layers * layer + first + len(ends) * norm(width)
+    # Where the two tasks of the stack end; both ends may be the same layer, or one may not be there.
+    ends = 1 + (0 < timing < layers)
+    return layers * layer + first + ends * norm(width)
 
 
 def _fun_asr_whole(whole: Whole) -> int:

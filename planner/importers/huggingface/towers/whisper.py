@@ -95,6 +95,7 @@ KINDS: Mapping[str, TowerCount] = {
     "moss_transcribe_diarize_audio": whisper,
     "qwen2_audio_encoder": whisper,
     "qwen2_5_omni_audio_encoder": qwen2_5_omni,
+    "qwen3_asr_audio_encoder": qwen3_asr,
     "qwen3_asr_encoder": qwen3_asr,
     "qwen3_omni_moe_audio_encoder": qwen3_omni,
     "voxtral_encoder": whisper,
@@ -117,7 +118,10 @@ def _qwen2_audio(whole: Whole) -> int:
 
 
 def _qwen3_asr(whole: Whole) -> int:
-    """Qwen3-ASR: the projector's width is that of the tower's configuration."""
+    """Qwen3-ASR: the projector's width is that of the tower's configuration. First files keep it in a part of their own."""
+    if whole.config.given("thinker_config"):
+        whole = whole.within("thinker_config", "qwen3_asr")
+        whole.has("text_config")
     return whole.tower("audio_config", "qwen3_asr_encoder") + _to_text(whole.part("audio_config", "qwen3_asr_encoder"))
 
 
