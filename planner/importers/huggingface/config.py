@@ -117,7 +117,9 @@ class Config:
         """Whether the file, or the architecture's class, gives the field a value other than null."""
         return self.get(field) is not None
 
-    def part(self, field: str, defaults: Mapping[str, Any] | None = None) -> Config:
+    def part(
+        self, field: str, defaults: Mapping[str, Any] | None = None, aliases: Mapping[str, str] | None = None
+    ) -> Config:
         """Return a nested mapping, an empty one where it is absent; its faults are counted here."""
 
         def make() -> Config:
@@ -125,7 +127,8 @@ class Config:
             if value is not None and not isinstance(value, Mapping):
                 self.fault(field, f"{_shown(value)} is not a mapping of fields")
                 value = None
-            nested = Config(value or {}, self.where, prefix=f"{self._prefix}{field}.", defaults=defaults, is_part=True)
+            prefix = f"{self._prefix}{field}."
+            nested = Config(value or {}, self.where, prefix=prefix, aliases=aliases, defaults=defaults, is_part=True)
             nested.faults = self.faults
             return nested
 

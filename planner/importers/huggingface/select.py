@@ -81,7 +81,7 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
     else:
         key, part = found
         text, prefix = _text_type(part, model_type, where, key, assume), f"{key}."
-        inner = _nested(part, FAMILIES[text]) if FAMILIES[text].text else None
+        inner = _nested(part, FAMILIES[text])
         if inner is not None:
             prefix, part = f"{prefix}{inner[0]}.", inner[1]
         text = FAMILIES[text].text or text

@@ -15,22 +15,32 @@ from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.towers import (
     blip,
     clip,
+    codec,
     custom,
     gemma,
+    glm,
     intern,
     llama,
+    mixed,
+    omni,
     phi,
     pixtral,
+    plain,
     qwen,
     sam,
+    speech,
     stages,
     timm,
     vq,
+    whisper,
 )
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 from planner.model import Model
 
-_KINS = (blip, clip, custom, gemma, intern, llama, phi, pixtral, qwen, sam, stages, timm, vq)
+_KINS = (
+    *(blip, clip, codec, custom, gemma, glm, intern, llama, mixed, omni),
+    *(phi, pixtral, plain, qwen, sam, speech, stages, timm, vq, whisper),
+)
 
 KINDS: Mapping[str, TowerCount] = {name: count for kin in _KINS for name, count in getattr(kin, "KINDS", {}).items()}
 """Of which a whole may have any: most say by its type which tower they have."""

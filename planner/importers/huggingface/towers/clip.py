@@ -79,7 +79,21 @@ def granite_docling(config: Config) -> int:
     return plain(config) + norm(hidden) + routes + 2 * norm(text) + linear(text, text, bias=False)
 
 
+def kosmos_2_5(config: Config) -> int:
+    """Kosmos-2.5: flattened patches with a row and a column each, gated layers without offsets."""
+    hidden = config.integer("hidden_size")
+    table = 2 * config.integer("max_num_patches") * hidden
+    inner = config.integer("num_attention_heads") * config.integer("head_dim")
+    network = mlp(hidden, config.integer("intermediate_size"), gated=True, bias=False)
+    layer = attention(hidden, inner=inner, bias=False) + network + 2 * norm(hidden, bias=False)
+    patch = linear(config.integer("patch_embed_hidden_size"), hidden)
+    return patch + table + config.integer("num_hidden_layers") * layer + norm(hidden, bias=False)
+
+
 KINDS: Mapping[str, TowerCount] = {
+    "git_vision_model": clip,
+    "kosmos_2_vision_model": clip,
+    "kosmos_2_5_vision_model": kosmos_2_5,
     "clip_vision_model": clip,
     "granite_docling_vision": granite_docling,
     "idefics2_vision": plain,
@@ -243,15 +257,40 @@ def _granite_docling(whole: Whole) -> int:
     return whole.own("vision_config", "granite_docling_vision") + router
 
 
+def _kosmos(usual: str) -> WholeCount:
+    """Kosmos-2: a matrix to the text's width, where learned queries attend to the patches."""
+
+    def read(whole: Whole) -> int:
+        width, text = whole.part("vision_config", usual).integer("hidden_size"), whole.hidden_size
+        return (
+            whole.own("vision_config", usual)
+            + linear(width, text)
+            + attention(text)
+            + whole.integer("latent_query_num") * text
+        )
+
+    return read
+
+
+def _git(whole: Whole) -> int:
+    """GIT: a matrix to the text's width, a norm, and a vector for each frame of a film."""
+    width, text = whole.part("vision_config", "git_vision_model").integer("hidden_size"), whole.hidden_size
+    frames = (whole.config.optional("num_image_with_embedding") or 0) * width
+    return whole.own("vision_config", "git_vision_model") + linear(width, text) + norm(text) + frames
+
+
 WHOLES: Mapping[str, WholeCount] = {
     "aria": _aria,
     "aya_vision": _aya_vision,
     "cohere2_vision": _cohere2_vision,
     "deepseek_vl": _deepseek_vl,
     "gemma3": _gemma3,
+    "git": _git,
     "granite_docling": _granite_docling,
     "idefics2": _idefics2,
     "idefics3": _idefics3("idefics3_vision"),
+    "kosmos-2": _kosmos("kosmos_2_vision_model"),
+    "kosmos-2.5": _kosmos("kosmos_2_5_vision_model"),
     "lfm2_vl": _lfm2_vl,
     "llava": _llava,
     "llava_next": _llava_next,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.towers.counts import block, convolution, mlp, norm
+from planner.importers.huggingface.towers.counts import block, convolution, linear, mlp, norm
 from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount
 
 
-def _patch(config: Config, width: int, *, bias: bool) -> int:
+def patch(config: Config, width: int, *, bias: bool) -> int:
+    """Return the parameters of the convolution that makes patches of pictures in time."""
     size = config.integer("patch_size")
     kernel = (config.integer("temporal_patch_size"), size, size)
     return convolution(config.integer("in_channels"), width, *kernel, bias=bias)
@@ -25,7 +26,7 @@ def qwen2_vl(config: Config) -> int:
     width, merged = config.integer("embed_dim"), _merged(config, config.integer("embed_dim"))
     inner = int(width * config.real("mlp_ratio", 4))
     merger = norm(width) + mlp(merged, merged, outputs=config.integer("hidden_size"))
-    return _patch(config, width, bias=False) + config.integer("depth") * block(width, inner) + merger
+    return patch(config, width, bias=False) + config.integer("depth") * block(width, inner) + merger
 
 
 def qwen2_5_vl(config: Config) -> int:
@@ -34,7 +35,18 @@ def qwen2_5_vl(config: Config) -> int:
     layer = block(width, config.integer("intermediate_size"), gated=True, norm_bias=False)
     merged = _merged(config, width)
     merger = norm(width, bias=False) + mlp(merged, merged, outputs=config.integer("out_hidden_size"))
-    return _patch(config, width, bias=False) + config.integer("depth") * layer + merger
+    return patch(config, width, bias=False) + config.integer("depth") * layer + merger
+
+
+def exaone4_5(config: Config) -> int:
+    """EXAONE 4.5: Qwen2.5-VL with fewer key heads."""
+    width, heads = config.integer("hidden_size"), config.integer("num_heads")
+    elements = (heads + 2 * config.integer("num_key_value_heads")) * (width // heads)
+    layer = 2 * norm(width, bias=False) + linear(width, elements) + linear(width, width)
+    layer += mlp(width, config.integer("intermediate_size"), gated=True)
+    merged = _merged(config, width)
+    merger = norm(width, bias=False) + mlp(merged, merged, outputs=config.integer("out_hidden_size"))
+    return patch(config, width, bias=False) + config.integer("depth") * layer + merger
 
 
 def qwen3_vl(config: Config) -> int:
@@ -44,16 +56,21 @@ def qwen3_vl(config: Config) -> int:
     levels = len(config.listed("deepstack_visual_indexes") or ())
     mergers = norm(width) + levels * norm(merged) + (1 + levels) * mlp(merged, merged, outputs=text)
     layers = config.integer("depth") * block(width, config.integer("intermediate_size"))
-    return _patch(config, width, bias=True) + config.integer("num_position_embeddings") * width + layers + mergers
+    return patch(config, width, bias=True) + config.integer("num_position_embeddings") * width + layers + mergers
 
 
 KINDS: Mapping[str, TowerCount] = {
+    "cohere_compass_vision": qwen3_vl,
+    "exaone4_5_vision": exaone4_5,
     "qwen2_vl_vision": qwen2_vl,
+    "qwen2_5_omni_vision_encoder": qwen2_5_vl,
     "qwen2_5_vl_vision": qwen2_5_vl,
+    "qwen3_omni_moe_vision_encoder": qwen3_vl,
     "qwen3_vl_vision": qwen3_vl,
     "qwen3_vl_moe_vision": qwen3_vl,
     "qwen3_5_vision": qwen3_vl,
     "qwen3_5_moe_vision": qwen3_vl,
+    "qwen4_exp_vision": qwen3_vl,
 }
 
 
@@ -66,7 +83,29 @@ def _seen_by(usual: str) -> WholeCount:
     return read
 
 
+def _fixed(kind: str) -> WholeCount:
+    """Return a reader of a file whose tower is always of one kind."""
+
+    def read(whole: Whole) -> int:
+        return KINDS[kind](whole.part("vision_config", kind, is_fixed=True))
+
+    return read
+
+
+def _hyperclovax(whole: Whole) -> int:
+    """HyperCLOVA X: a matrix behind the merger."""
+    seen = whole.tower("vision_config", "qwen2_5_vl_vision")
+    width = whole.part("vision_config", "qwen2_5_vl_vision").integer("out_hidden_size")
+    return seen + linear(width, whole.hidden_size)
+
+
 WHOLES: Mapping[str, WholeCount] = {
     name: _seen_by(f"{name}_vision")
     for name in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
+} | {
+    "cohere_compass": _fixed("cohere_compass_vision"),
+    "cosmos3_omni": _seen_by("qwen3_vl_vision"),
+    "exaone4_5": _fixed("exaone4_5_vision"),
+    "hyperclovax_vision_v2": _hyperclovax,
+    "qwen4_exp": _fixed("qwen4_exp_vision"),
 }

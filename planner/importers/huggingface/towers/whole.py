@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from functools import cache
 from importlib import resources
@@ -11,13 +11,14 @@ from typing import Any
 
 from planner.importers.huggingface.benign import BENIGN, says_no
 from planner.importers.huggingface.config import Config
+from planner.importers.huggingface.towers.names import FIELD_NAMES, UNUSED
 from planner.model import FeedForward, Model
 
 TowerCount = Callable[[Config], int]
 """Returns the parameters of one tower."""
 
 _NAMES = """
-default_output_length enable_checkpoint float32_attention global_head_dim image_feature_dropout image_feature_source
+default_output_length enable_checkpoint encoder_attention_heads encoder_layerdrop float32_attention global_head_dim image_feature_dropout image_feature_source
 image_seq_length in_chans is_composition max_image_size num_attention_heads num_channels num_heads pooling_attention_mask
 position_embedding_type projection_dim size spatial_patch_size tie_word_embeddings use_base_siglip video_seq_length
 visual_temporal_embedding vocab_size
@@ -25,6 +26,10 @@ visual_temporal_embedding vocab_size
 
 HARMLESS = frozenset(_NAMES.split())
 """Fields that files of towers carry and that change no shapes where the count of a tower does not ask for them."""
+
+
+TOKENS = ("_token_id", "_token_ids", "_token_index")
+"""How the names of fields end that say which tokens stand for what."""
 
 
 class UncountedError(Exception):
@@ -71,9 +76,10 @@ class Whole:
         self.model_type = model_type
         self.text = text
         self.kinds = kinds
-        self.config = Config(data, where, defaults=tower_defaults(model_type), is_part=True)
+        names = FIELD_NAMES.get(model_type)
+        self.config = Config(data, where, aliases=names, defaults=tower_defaults(model_type), is_part=True)
         self.prefix = ""
-        self.parts: dict[str, tuple[Config, Mapping[str, Any]]] = {}
+        self.parts: dict[str, tuple[Config, Collection[str]]] = {}
         self.notes: list[str] = []
 
     @property
@@ -100,20 +106,25 @@ class Whole:
         stated = value.get("model_type") if isinstance(value, Mapping) else None
         return stated if isinstance(stated, str) and stated not in ("", self.model_type) else usual
 
-    def part(self, field: str, usual: str) -> Config:
-        """Return the fields of a nested part; what its class supplies stands for what is absent."""
+    def part(self, field: str, usual: str, *, is_fixed: bool = False) -> Config:
+        """Return the fields of a nested part; what its class supplies stands for what is absent.
+
+        A part whose class `is_fixed` by the whole is of the `usual` type whatever it says itself.
+        """
         path = f"{self.prefix}{field}"
         if path not in self.parts:
-            known = tower_defaults(self.type_of(field, usual)) or tower_defaults(usual)
-            self.parts[path] = (self.config.part(field, known), known)
+            kind = usual if is_fixed else self.type_of(field, usual)
+            kind = kind if tower_defaults(kind) else usual
+            known = tower_defaults(kind)
+            self.parts[path] = (self.config.part(field, known, FIELD_NAMES.get(kind)), {*known, *UNUSED.get(kind, ())})
             if not self.config.given(field):
                 self.notes.append(f"{path} is not in the file: that of the class is counted")
         return self.parts[path][0]
 
     def within(self, field: str, usual: str) -> Whole:
-        """Return a nested part that has parts itself; what is read of it is remembered here."""
+        """Return a nested part of a fixed class that has parts itself; what is read of it is remembered here."""
         inner = copy(self)
-        inner.config, inner.prefix = self.part(field, usual), f"{self.prefix}{field}."
+        inner.config, inner.prefix = self.part(field, usual, is_fixed=True), f"{self.prefix}{field}."
         return inner
 
     def has(self, field: str) -> bool:
@@ -136,15 +147,15 @@ class Whole:
 
     def own(self, field: str, usual: str) -> int:
         """Return the parameters of a nested part of which the class of the whole has one kind, whatever type the part states."""
-        return self.kinds[usual](self.part(field, usual))
+        return self.kinds[usual](self.part(field, usual, is_fixed=True))
 
     def strange(self) -> list[str]:
         """Return the fields of towers that were not read, are not of their class, and are not known to change nothing."""
         left = []
         for field, (config, known) in self.parts.items():
             harmless = {*BENIGN, *HARMLESS, *known}
-            strange = [name for name in config.unread() if name not in harmless]
-            left += [f"{field}.{name}" for name in strange if not says_no(name, config.get(name))]
+            unread = [name for name in config.unread() if name not in harmless and not name.endswith(TOKENS)]
+            left += [f"{field}.{name}" for name in unread if not says_no(name, config.get(name))]
         return left
 
 
