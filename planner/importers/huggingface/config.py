@@ -79,6 +79,7 @@ class Config:
         self.used: set[str] = set()
         self.supplied: dict[str, Any] = {}
         self.nested: dict[str, tuple[Config, str]] = {}
+        self.told: dict[str, None] = {}
 
     # ---- raw access --------------------------------------------------------------------------------------------------
 
@@ -161,6 +162,10 @@ class Config:
     def fault(self, field: str, problem: str) -> None:
         """Remember a fault."""
         self.faults[f"{self._prefix}{self.name(field)}: {problem}"] = None
+
+    def tell(self, note: str) -> None:
+        """Remember what a reader of the numbers should know."""
+        self.told[note] = None
 
     def raise_faults(self) -> None:
         """Raise `CatalogueError` if any fault was found."""

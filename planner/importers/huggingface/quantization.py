@@ -128,6 +128,11 @@ def _counted(plan: Plan, model: Model) -> Counted:
         head = lm_head_module(model)
         for how, elements in _allocated(plan, head, None):
             total[head.role, head.tensor][how] += elements
+    quantized = [table.tensor for table in model.tables if table.quantized]
+    for table in quantized:
+        total[table.role, table.name][plan.tables] += table.parameters
+    if quantized:
+        total[model.embedding.role, model.embedding.name][None] += model.embedding.matrix_elements
     return total
 
 

@@ -195,7 +195,7 @@ def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
 
 
 def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
-    notes = []
+    notes = [*config.told]
     if strange:
         notes.append(
             f"not read, and may change shapes: {', '.join(strange)} "

@@ -117,7 +117,7 @@ def _nas_layer(config: Config, index: int) -> dict[str, Any]:
     return {"norms": len(kept), "projections": projections}
 
 
-# ---- Arctic, Ling ----------------------------------------------------------------------------------------------------
+# ---- Arctic ----------------------------------------------------------------------------------------------------------
 
 _arctic_experts = Experts(number="num_local_experts", width="intermediate_size")
 _arctic_dense = dense()
@@ -137,22 +137,6 @@ def _arctic_norms(config: Config, index: int) -> int:
     return 3 if beside and (index + 1) % config.integer("moe_layer_frequency", 2) == 0 else 2
 
 
-_ling = Family(
-    attention=softmax(
-        bias="use_qkv_bias",
-        output_bias="use_bias",
-        qk_norm=each(lambda config: "head" if config.flag("use_qk_norm", default=False) else None),
-    ),
-    ffn=Experts(
-        shared=several("n_shared_experts"),
-        sparse=after_dense(),
-        bias="use_bias",
-        shared_bias="use_bias",
-        otherwise=dense(bias="use_bias"),
-    ),
-    ignored=("moe_router_enable_expert_bias", "norm_head", "norm_softmax", "moe_shared_expert_intermediate_size"),
-)
-
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 _MHA = replace(LLAMA, attention=softmax(bias="bias", output_bias="bias"), ffn=dense())
@@ -169,8 +153,6 @@ _minimax_01 = replace(
 
 FAMILIES: dict[str, Family] = {
     "arctic": Family(attention=softmax(window=window_everywhere), ffn=_arctic_ffn, norms=_arctic_norms),
-    "bailing_moe": _ling,
-    "bailing_moe_v2": _ling,
     "RefinedWeb": GPT_LIKE["falcon"],
     "RefinedWebModel": GPT_LIKE["falcon"],
     "phi3_v": replace(LLAMA_LIKE["phi3"], ignored=("embd_layer", "img_processor")),

@@ -54,6 +54,8 @@ class Family:
         The file describes several towers: the type of the text part where the part does not say it. With `flat`, the decoder's.
     towers : bool
         There are towers beside the text model, even if no part of the file describes them.
+    at_top : bool
+        Such a file keeps the fields of the text part at its top, beside the towers.
     tie : Tie
         Where such a file says whether the embeddings are tied: at the top, in the text part, in either, in the first of them that says
         anything, or nowhere.
@@ -75,6 +77,7 @@ class Family:
     flat_prefix: str = "decoder."
     text: str | None = None
     towers: bool = False
+    at_top: bool = False
     tie: Tie = "top"
 
 

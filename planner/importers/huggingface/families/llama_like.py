@@ -159,6 +159,7 @@ FAMILIES: dict[str, Family] = {
     "granite": LLAMA,
     "helium": replace(LLAMA, attention=softmax(bias="attention_bias")),
     "iquestcoder": LLAMA,
+    "telechat3": LLAMA,
     "mistral": MISTRAL,
     "ministral": replace(MISTRAL, attention=softmax(window=window_on(kinds(_ministral, known=SLIDING)))),
     "ministral3": MISTRAL,
