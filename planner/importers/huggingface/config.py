@@ -152,6 +152,23 @@ class Config:
 
         return self.derived(("typed part", field), make)
 
+    def overlaid(self, key: Hashable, fields: Mapping[str, Any]) -> Config:
+        """Return this config with other values for some fields; what is read and what is wrong there is counted here."""
+
+        def make() -> Config:
+            other = Config(
+                {**self._data, **fields},
+                self.where,
+                prefix=self._prefix,
+                aliases=self._aliases,
+                defaults=self._defaults,
+                is_part=self._is_part,
+            )
+            other.faults, other.used, other.told, other.nested = self.faults, self.used, self.told, self.nested
+            return other
+
+        return self.derived(("overlaid", key), make)
+
     def derived(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` gives, made once for a key."""
         if key not in self._memo:

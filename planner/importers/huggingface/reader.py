@@ -151,7 +151,7 @@ def _left(config: Config, model_type: str, ignored: tuple[str, ...]) -> list[str
 def _with_towers(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:
     """Return the model with the parameters of the towers and projectors beside it; `data` lacks parts that were read as encoders."""
     of = chosen.wrapper_type or chosen.model_type
-    has_towers = chosen.wrapper is not None or chosen.family.towers
+    has_towers = chosen.wrapper is not None or chosen.family.towers or chosen.family.at_top
     count, notes = read_towers(data, where, of, model, is_wrapper=has_towers)
     return model.model_copy(update={"vision_parameters": count, "notes": (*model.notes, *notes)})
 

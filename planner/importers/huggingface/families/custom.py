@@ -151,11 +151,27 @@ _minimax_01 = replace(
     ignored=("shared_intermediate_size", "shared_moe_mode", "postnorm", "layernorm_full_attention_alpha"),
 )
 
+_KIMI_AUDIO = (
+    "kimia_adaptor_input_dim",
+    "kimia_audio_output_vocab",
+    "kimia_media_begin",
+    "kimia_media_end",
+    "kimia_mimo_audiodelaytokens",
+    "kimia_mimo_layers",
+    "kimia_mimo_transformer_from_layer_index",
+    "kimia_text_output_vocab",
+    "kimia_token_offset",
+    "num_audio_special_tokens",
+    "num_base_tokens",
+    "use_whisper_feature",
+)
+"""Fields of Kimi-Audio that are not the text model's."""
+
 FAMILIES: dict[str, Family] = {
     "arctic": Family(attention=softmax(window=window_everywhere), ffn=_arctic_ffn, norms=_arctic_norms),
     "RefinedWeb": GPT_LIKE["falcon"],
     "RefinedWebModel": GPT_LIKE["falcon"],
-    "phi3_v": replace(LLAMA_LIKE["phi3"], ignored=("embd_layer", "img_processor")),
+    "phi3_v": replace(LLAMA_LIKE["phi3"], at_top=True, ignored=("embd_layer", "img_processor")),
     "baichuan": replace(LLAMA, attention=softmax()),
     "xverse": replace(LLAMA, attention=softmax()),
     "internlm": _MHA,
@@ -194,6 +210,7 @@ FAMILIES: dict[str, Family] = {
         aliases={"head_dim": "kv_channels"},
         ignored=("num_key_value_heads", "visual"),
     ),
+    "kimi_audio": replace(QWEN2, at_top=True, ignored=_KIMI_AUDIO),
     "phi-msft": Family(
         attention=softmax(bias=True, output_bias=True),
         ffn=dense(kind="plain", bias=True, width=four_times("n_inner")),
@@ -222,6 +239,7 @@ FAMILIES: dict[str, Family] = {
     "minimax_text_01": _minimax_01,
     "minimax_m1": _minimax_01,
     "minimax_m3": LAYERED["minimax_m3_vl_text"],
+    "minimax_m3_text": LAYERED["minimax_m3_vl_text"],
     "stablelm_epoch": LLAMA_LIKE["stablelm"],
     "hunyuan": replace(
         MOE["hunyuan_v1_moe"],

@@ -55,7 +55,7 @@ class Family:
     towers : bool
         There are towers beside the text model, even if no part of the file describes them.
     at_top : bool
-        Such a file keeps the fields of the text part at its top, beside the towers.
+        The file describes several towers, and keeps the fields of the text part at its top.
     tie : Tie
         Where such a file says whether the embeddings are tied: at the top, in the text part, in either, in the first of them that says
         anything, or nowhere.

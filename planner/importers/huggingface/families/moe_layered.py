@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from planner.importers.huggingface.config import Config
@@ -215,7 +216,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "mimo_v2_flash": MIMO,
     "mimo_v2": MIMO,
-    "mimo_v2_omni": Family(text="mimo_v2", at_top=True, tie="text"),
+    "mimo_v2_omni": replace(MIMO, at_top=True),
     "step3p5": Family(
         attention=softmax(
             window=window_on(_step_kinds),

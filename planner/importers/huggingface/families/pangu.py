@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from planner.importers.huggingface.config import Config
@@ -124,5 +125,5 @@ FAMILIES: dict[str, Family] = {
     "pangu_ultra_moe": PANGU,
     "PanguProMoE": PANGU,
     "PanguProMoEV2": PANGU,
-    "openpangu_vl": Family(text="PanguEmbedded", at_top=True, tie="text"),
+    "openpangu_vl": replace(PANGU, at_top=True),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from planner.importers.huggingface.config import Config
@@ -79,6 +80,7 @@ def _minicpm_version(config: Config) -> str:
 
 
 _minicpm_v = Family(
+    at_top=True,
     attention=softmax(
         bias=each(lambda config: _minicpm_version(config) == "qwen2"),
         qk_norm=each(lambda config: "head" if _minicpm_version(config) == "qwen3" else None),
@@ -155,7 +157,7 @@ def _moondream_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG
 
 
 def _moondream_model(config: Config) -> dict[str, Any]:  # noqa: ARG001
-    return {"lm_head_bias": True, "vision_parameters": None}
+    return {"lm_head_bias": True}
 
 
 _MOONDREAM = Family(
@@ -171,6 +173,7 @@ _MOONDREAM = Family(
     norms=1,
     tied="never",
     flat=_moondream_part,
+    at_top=True,
     aliases={
         "hidden_size": "dim",
         "intermediate_size": "ff_dim",
@@ -195,6 +198,8 @@ _MOONDREAM = Family(
     },
     ignored=("prefix_attn", "group_size"),
 )
+
+_KEYE = replace(QWEN3, at_top=True)
 
 _telechat = Family(
     attention=softmax(output_bias=True),
@@ -228,6 +233,7 @@ FAMILIES: dict[str, Family] = {
         ),
         ffn=dense(width=_half_width),
         model=_molmo_model,
+        at_top=True,
         ignored=("clip_qkv", "layer_norm_type", "norm_after", "use_position_ids", "weight_tying"),
     ),
     "plamo3": Family(
@@ -242,9 +248,9 @@ FAMILIES: dict[str, Family] = {
     ),
     "minicpmv": _minicpm_v,
     "minicpmo": _minicpm_v,
-    "keye": QWEN3,
-    "Keye": QWEN3,
-    "KeyeVL1_5": QWEN3,
-    "keye_vl1_5": QWEN3,
+    "keye": _KEYE,
+    "Keye": _KEYE,
+    "KeyeVL1_5": _KEYE,
+    "keye_vl1_5": _KEYE,
     "ultravox": Family(text="llama", tie="text"),
 }
