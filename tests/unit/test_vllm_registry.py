@@ -69,4 +69,4 @@ def test_all_that_generate_text_are_read_but_for_those_with_a_reason() -> None:
 
 
 def test_every_named_class_has_a_type_that_is_known() -> None:
-    assert {model_type for model_type in ARCHITECTURES.values()} <= set(FAMILIES) | set(UNSUPPORTED)
+    assert set(ARCHITECTURES.values()) <= set(FAMILIES) | set(UNSUPPORTED)
