@@ -572,7 +572,8 @@ def test_text_part_at_the_top(wrapper: str, same_as: str) -> None:
     model = read({"model_type": wrapper, **LOOPED})
     assert model.parameters == read({**LOOPED, "model_type": same_as}).parameters
     assert model.vision_parameters is None
-    assert not model.notes
+    assert len(model.notes) == 1
+    assert "towers" in model.notes[0]
 
 
 def test_nested_twice() -> None:
