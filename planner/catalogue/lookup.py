@@ -76,7 +76,7 @@ def load_model(name: str, *, assume: str | None = None, label: str = "") -> Mode
     Parameters
     ----------
     name : str
-        A name of the catalogue, a YAML file, a Hugging Face config or its folder, or a GGUF file.
+        A name of the catalogue, a YAML file, a Hugging Face config or Mistral's params.json, the folder of either, or a GGUF file.
     assume : str, optional
         How to read a Hugging Face config of a ``model_type`` that is not known.
     label : str
@@ -100,8 +100,8 @@ def read_model(path: Path, *, assume: str | None = None, label: str = "") -> Mod
     if "dim" in data and "n_layers" in data and "architectures" not in data:
         from planner.importers.mistral import read_params  # noqa: PLC0415 - not needed for catalogue entries
 
-        found = path.absolute().parent.name if path.name == PARAMS_NAME else path.stem
-        return read_params(data, name=label or found, where=str(path))
+        folder = path.absolute().parent.name if path.name == PARAMS_NAME else ""
+        return read_params(data, name=folder or path.stem, where=str(path))
     if "model_type" in data or "architectures" in data:
         return _read_config(path, data, assume, label)
     return validate(Model, data, str(path))

@@ -5,19 +5,29 @@ Each sum is written out from the shapes in the model file named beside it, or fr
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from planner.decompose import decompose
 from planner.errors import CatalogueError
 from planner.importers.huggingface import read_config
 from planner.memory.stored import stored_bytes
 from planner.model import Model, SoftmaxAttention
-from planner.op import ChunkedSpan
+from planner.op import ChunkedSpan, Kind, Op
+from planner.precision import policy
+from planner.workload import Phase, Step
 
 
 def read(config: dict[str, Any]) -> Model:
     return read_config(config, name="test", where="config.json")
+
+
+def decoded(model: Model, context: int = 4096) -> list[Op]:
+    """Operations of one sequence's next token after `context` others."""
+    return list(decompose(model, Step(phase=Phase.DECODE, context=context), policy("bf16")))
 
 
 def index_elements(model: Model) -> int:
@@ -105,6 +115,33 @@ def test_deepseek_v41_takes_the_bytes_of_its_files() -> None:
     everything = (*model.stored_tensors, *model.mtp_tensors())
     assert sum(parts.values()) == pytest.approx(202.76e9, rel=1e-4)
     assert sum(n * stored_bytes(t, precision) for t, n in everything) == pytest.approx(509.32e9, rel=1e-3)
+
+
+def test_deepseek_v41_multiplies_by_16_billion_weights() -> None:
+    """ "16B activated" in decode: 40 layers of attention, of experts and of streams, 8 indexers, tables' projections, and the LM head.
+
+    Summed over the shapes of the checkpoint: 1280 x 5120 and so on in attention, router, six experts and a shared one of 3 x 5120 x 2304.
+    """
+    attention = 1280 * 5120 + 32768 * 1280 + 512 * 5120 + 8192 * 4096 + 5120 * 8192
+    experts = 384 * 5120 + 7 * 3 * 5120 * 2304
+    streams, taken = 2 * 24 * 4 * 5120, 2 * 6144 * 5 * 5120
+    entries = 3 * 2 * 512 * 5120 + 512 * 5120
+    indexers = 8 * (4096 * 1280 + 32 * 5120) + (3 / 2 + 1) * 512 * 128
+    weights = 40 * (attention + experts + streams) + taken + entries + 129280 * 5120
+    ops = decoded(read(V41))
+    assert sum(op.count * op.flops for op in ops if op.kind is Kind.MATMUL) == 2 * weights
+    assert sum(op.count * op.flops for op in ops if op.kind is Kind.INDEXER and op.name != "indexer") == 2 * indexers
+    assert weights == pytest.approx(16e9, rel=0.01)
+
+
+def test_deepseek_v41_attends_to_640_positions() -> None:
+    """128 in the window and 512 entries, in all but two layers (technical report, section 2.3); 16,384 candidates are scored again."""
+    ops = decoded(read(V41), context=100_000)
+    attention = sum(op.count * op.flops for op in ops if op.kind is Kind.ATTENTION)
+    assert attention == pytest.approx(4 * 64 * 512 * (38 * 640 + 2 * 128), rel=1e-3)
+    scored = sum(op.count * op.flops for op in ops if op.name == "indexer")
+    entries = 3 * 100_001 / 2 + 100_001 + 4 * 16_384
+    assert scored == pytest.approx(2 * 32 * 128 * entries, rel=1e-3)
 
 
 def test_an_entry_that_no_layer_makes_is_an_error() -> None:
@@ -289,6 +326,12 @@ def test_k2_horizon_by_hand() -> None:
     assert model.kv_elements_per_token == 3 * 2 * 32
 
 
+def test_k2_horizon_multiplies_by_three_projections_of_values() -> None:
+    matmuls = {op.name: op.count * op.flops for op in decoded(read(HORIZON)) if op.kind is Kind.MATMUL}
+    assert matmuls["value_experts.v_proj"] == 2 * 2 * 3 * 64 * 32
+    assert matmuls["value_router"] == 2 * 2 * 64 * 6
+
+
 # ---- Alice AI --------------------------------------------------------------------------------------------------------
 
 ALICE: dict[str, Any] = {
@@ -324,6 +367,25 @@ def test_alice_ai_by_hand() -> None:
     assert model.parameters == layers + 2 * 129024 * 2048 + 2048
     # "80B-A3B" is part of the model's name.
     assert model.parameters == pytest.approx(80e9, rel=0.02)
+
+
+def test_kimi_k3_by_hand() -> None:
+    """69 layers of Kimi delta attention with a gate of full rank, 24 of latent attention with a gate (vLLM models/kimi_k3).
+
+    896 experts work on 3584 elements, of which 16 are used, between two matrices and behind a norm; the first layer is dense.
+    """
+    path = Path(__file__).parents[1] / "data" / "configs" / "moonshotai__Kimi-K3.json"
+    model = read(json.loads(path.read_text(encoding="utf-8")))
+    hidden, width = 7168, 96 * 128
+    delta = hidden * (4 * width + 96 + 128) + 128 * width + width + 96 + 4 * 3 * width + 128 + width * hidden
+    down = hidden * 1536 + 1536 + hidden * 576 + 512
+    full = down + 1536 * 96 * 192 + 512 * 96 * 256 + 2 * hidden * width
+    expert = 3 * 3584 * 3072
+    experts = hidden * 896 + 896 * expert + 2 * hidden * 3584 + 3584 + 2 * 3 * hidden * 3072
+    layers = 69 * delta + 24 * full + 3 * hidden * 33792 + 92 * experts + 93 * (2 + 4) * hidden
+    assert model.parameters == layers + 2 * 163840 * hidden + 3 * hidden
+    assert model.active_parameters == model.parameters - 92 * 880 * expert
+    assert not any("may change shapes" in note for note in model.notes)
 
 
 # ---- LongCat-Flash-Lite ----------------------------------------------------------------------------------------------
@@ -382,6 +444,14 @@ def test_loop_coder_by_hand() -> None:
     assert model.parameters == 3 * (LAYER + 4 * (16 + 1)) + 2 * 100 * 64 + 64
     assert model.kv_elements_per_token == 3 * 2 * 32
     assert model.num_hidden_layers == 6
+
+
+def test_loop_coder_looks_back_at_the_first_run() -> None:
+    """The second run attends to its window of 8 and to all 101 positions of the first; both runs multiply by the same weights."""
+    model = read({**LOOPED, "model_type": "iquestloopcoder", "loop_num": 2, "loop_window_size": 8})
+    ops = decoded(model, context=100)
+    assert sum(op.count * op.flops for op in ops if op.kind is Kind.ATTENTION) == 3 * 4 * 4 * 16 * (101 + 8 + 101)
+    assert sum(op.count * op.flops for op in ops if op.kind is Kind.MATMUL) == 2 * (2 * 3 * (LAYER - 2 * 64) + 100 * 64)
 
 
 def test_nanbeige_by_hand() -> None:

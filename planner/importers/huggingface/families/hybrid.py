@@ -154,8 +154,29 @@ def _kimi_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
         value_head_dim=size,
         conv_kernel=own.optional("short_conv_kernel_size") or config.integer("linear_conv_kernel_dim", 4),
         decay_rank=size,
-        gate_rank=size,
+        gate_rank=None if own.flag("use_full_rank_gate", default=False) else size,
     )
+
+
+def _kimi_gate(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+    """Kimi K3: a gate for each element of the result."""
+    return {"output_gate": "element" if config.flag("mla_use_output_gate", default=False) else None}
+
+
+def _kimi_layer(config: Config, index: int) -> dict[str, Any]:
+    """Kimi K3: a norm of what experts read and write in, and each half reads a mixture of the results of earlier blocks."""
+    narrow = config.optional("routed_expert_hidden_size")
+    normed = narrow if config.flag("latent_moe_use_norm", default=False) and _kimi_sparse(config, index) else None
+    return {"other_parameters": (normed or 0) + (2 if config.given("attn_res_block_size") else 0) * _mixture(config)}
+
+
+def _mixture(config: Config) -> int:
+    """Return what mixes the results of earlier blocks (Attention Residuals): a vector and a norm."""
+    return 2 * config.integer("hidden_size")
+
+
+def _kimi_model(config: Config) -> dict[str, Any]:
+    return {"other_parameters": _mixture(config) if config.given("attn_res_block_size") else 0}
 
 
 _kimi_sparse = is_kind(
@@ -219,12 +240,11 @@ def _alice_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
 
 def _alice_layer(config: Config, index: int) -> dict[str, Any]:
     """Alice AI: each half reads a mixture of the results of earlier blocks, chosen by a vector and a norm (Attention Residuals)."""
-    halves = 2 if index else 1
-    return {"other_parameters": halves * 2 * config.integer("hidden_size")}
+    return {"other_parameters": (2 if index else 1) * _mixture(config)}
 
 
 def _alice_model(config: Config) -> dict[str, Any]:
-    return {"other_parameters": 2 * config.integer("hidden_size")}
+    return {"other_parameters": _mixture(config)}
 
 
 _alice_kinds = kinds(every("full_attention_interval", 4, other="linear_attention"), known=KINDS)
@@ -284,11 +304,21 @@ FAMILIES: dict[str, Family] = {
     ),
     "kimi_linear": Family(
         attention=choose(
-            kinds(_kimi_rule, known=KINDS), {"linear_attention": _kimi_delta, "full_attention": latent()}, "layer_types"
+            kinds(_kimi_rule, known=KINDS),
+            {"linear_attention": _kimi_delta, "full_attention": latent(more=_kimi_gate)},
+            "layer_types",
         ),
-        ffn=Experts(shared=several("n_shared_experts"), sparse=_kimi_sparse),
+        ffn=Experts(shared=several("n_shared_experts"), sparse=_kimi_sparse, latent="routed_expert_hidden_size"),
+        layer=_kimi_layer,
+        model=_kimi_model,
         tied="never",
-        ignored=("mla_use_nope",),
+        ignored=(
+            "activation_situ_beta",
+            "activation_situ_linear_beta",
+            "mla_use_nope",
+            "moe_router_activation_func",
+            "use_grouped_topk",
+        ),
     ),
     "alice_ai": Family(
         attention=choose(
