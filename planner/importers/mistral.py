@@ -131,10 +131,11 @@ def _window(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     window, layers = data.get("sliding_window"), data["n_layers"]
     if not isinstance(window, Sequence) or isinstance(window, str):
         return {"sliding_window": window}
-    widths = {width for width in window if width is not None}
     if isinstance(layers, bool) or not isinstance(layers, int) or not 0 < layers <= MAX_LAYERS:
         return {"sliding_window": None}
-    if not window or len(widths) > 1 or layers % len(window):
+    widths = {width for width in window if isinstance(width, int)}
+    whole = all(width is None or type(width) is int for width in window)
+    if not window or not whole or len(widths) > 1 or layers % len(window):
         fault = "sliding_window: is to list one width, and nulls, in a pattern that the layers are a multiple of"
         raise CatalogueError(where, [fault])
     kinds = ["full_attention" if width is None else "sliding_attention" for width in window]

@@ -71,7 +71,7 @@ def _attention(config: Config, index: int) -> CompressedAttention:
 
 def _hashed(config: Config) -> int:
     """Return the elements that a token looks up in one layer's table: a row for each length of n-gram and each head."""
-    lengths = config.integer("engram_max_ngram_size") - 1
+    lengths = config.integer("engram_max_ngram_size", least=2) - 1
     return lengths * config.integer("engram_n_heads") * config.integer("engram_head_dim")
 
 
