@@ -194,7 +194,7 @@ _MOONDREAM = Family(
         "moe_start_layer": 4,
         "moe_n_experts": 64,
         "moe_n_experts_per_tok": 8,
-        "moe_expert_inner_dim": 1024,
+        "moe_expert_inner_dim": 2 * 512,
     },
     ignored=("prefix_attn", "group_size"),
 )
