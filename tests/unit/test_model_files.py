@@ -195,6 +195,73 @@ def test_step_5_scores_runs_of_eight_tokens() -> None:
     assert {block.index_topk for block in sparse if block.indexer} == {8 * 512}
 
 
+def test_step_3_5_has_three_modules_with_heads_of_their_own() -> None:
+    """Step-3.5-Flash: "196.81B" and "0.81B Head" on its card; 64 heads, 96 in layers with a window, 288 experts of 1,280."""
+    config = {
+        "model_type": "step3p5",
+        "hidden_size": 4096,
+        "intermediate_size": 11264,
+        "num_attention_heads": 64,
+        "num_attention_groups": 8,
+        "num_hidden_layers": 45,
+        "vocab_size": 128896,
+        "head_dim": 128,
+        "use_head_wise_attn_gate": True,
+        "use_qk_norm": True,
+        "moe_intermediate_size": 1280,
+        "moe_num_experts": 288,
+        "moe_top_k": 8,
+        "share_expert_dim": 1280,
+        "moe_layers_enum": ",".join(map(str, range(3, 45))),
+        "sliding_window": 512,
+        "layer_types": ["sliding_attention" if i % 4 else "full_attention" for i in range(48)],
+        "attention_other_setting": {"attention_type": "sliding_attention", "num_attention_heads": 96},
+        "num_nextn_predict_layers": 3,
+        "tie_word_embeddings": False,
+    }
+    full, window = (2 * heads * 128 * 4096 + 2 * 1024 * 4096 + heads * 4096 + 2 * 128 for heads in (64, 96))
+    dense, experts = 3 * 11264 * 4096, 289 * 3 * 1280 * 4096 + 288 * 4096
+    layers = 12 * full + 33 * window + 45 * 2 * 4096 + 3 * dense + 42 * experts
+    model = read(config)
+    assert model.parameters == layers + 4096 + 2 * 128896 * 4096
+    assert model.mtp_parameters == 3 * (window + dense + 2 * 4096 + 2 * 4096 * 4096 + 3 * 4096 + 128896 * 4096)
+    assert round(model.mtp_parameters / 3 / 1e9, 2) == 0.81
+    assert not any("not read" in note or "multi-token" in note for note in model.notes)
+    assert (
+        read({**config, "use_head_wise_attn_gate": False}).parameters == model.parameters - (12 * 64 + 33 * 96) * 4096
+    )
+
+
+def test_glm_4_7_flash_holds_copies_of_embedding_and_head() -> None:
+    """Its GGUF files have 59G with the module and 56G without, the module alone with the model's own two matrices 3.6G."""
+    config = {
+        "model_type": "glm4_moe_lite",
+        "hidden_size": 2048,
+        "intermediate_size": 10240,
+        "num_attention_heads": 20,
+        "num_hidden_layers": 47,
+        "vocab_size": 154880,
+        "n_routed_experts": 64,
+        "n_shared_experts": 1,
+        "moe_intermediate_size": 1536,
+        "num_experts_per_tok": 4,
+        "first_k_dense_replace": 1,
+        "q_lora_rank": 768,
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 192,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 256,
+        "num_nextn_predict_layers": 1,
+    }
+    latent = 768 * 2048 + 768 + 20 * 256 * 768 + 576 * 2048 + 512 + 20 * (192 + 256) * 512 + 2048 * 20 * 256
+    experts = 65 * 3 * 1536 * 2048 + 64 * 2048
+    copies = 2 * 154880 * 2048
+    model = read(config)
+    assert model.mtp_parameters == latent + experts + 2 * 2048 + 2 * 2048 * 2048 + 3 * 2048 + copies
+    assert round(2 * (model.mtp_parameters + copies) / 2**30, 1) == 3.6
+    assert 58 < 2 * (model.parameters + model.mtp_parameters) / 2**30 < 59
+
+
 def test_step_1_by_hand() -> None:
     """Step-Audio-EditX: 48 heads of 64 on 4 groups (vLLM step1); embeddings tied unless the file says otherwise."""
     config = {

@@ -114,6 +114,8 @@ MODULES: Mapping[str, Reader] = {
     # Published parameters of GLM-4.5 and GLM-4.5-Air are met with copies of both.
     "glm4_moe": _module(_last, embeddings=1, heads=1),
     "glm_moe_dsa": _module(_last, embeddings=1, heads=1),
+    # So are the sizes of GLM-4.7-Flash's GGUF files with the module (59G of 56G, ggml-org/llama.cpp pull request 24868).
+    "glm4_moe_lite": _module(_last, embeddings=1, heads=1),
     # Embedding and head are taken from the model (DeepSeek-V4 inference code).
     "deepseek_v4": _module(_last),
     # `mtp.fc`, `mtp.layers`, `mtp.norm` and two norms before the projection; `mtp_use_dedicated_embeddings` is false.
@@ -134,7 +136,8 @@ MODULES: Mapping[str, Reader] = {
     "mimo_v2": _module(_window_then_dense),
     "mimo_v2_flash": _module(_window_then_dense),
     "mimo_v2_omni": _module(_window_then_dense),
-    # The same, each with a head of its own (tensors `model.layers.92` and on of Step-5-Preview).
+    # The same, each with a head of its own (tensors `model.layers.92` and on of Step-5-Preview; Step-3.5-Flash's card: "0.81B Head").
+    "step3p5": _module(_window_then_dense, heads=1),
     "step4": _module(_window_then_dense, heads=1),
     "step5": _module(_window_then_dense, heads=1),
     "deepseek_v41_text": _dspark,

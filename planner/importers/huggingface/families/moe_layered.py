@@ -101,10 +101,11 @@ _step_kinds = kinds(_step_rule, known=SLIDING)
 
 
 def _step_heads(config: Config, index: int) -> dict[str, Any]:
-    """Step 3.5: layers with a window have query heads of their own; every head has a gate."""
+    """Step 3.5: layers with a window have query heads of their own; every head has a gate, unless the file says it has none."""
     other = config.part("attention_other_setting").optional("num_attention_heads")
     heads = config.optional("num_sliding_attention_heads") or other
-    fields: dict[str, Any] = {"output_gate": "head", "gate_bias": False}
+    gated = config.flag("use_head_wise_attn_gate", default=True)
+    fields: dict[str, Any] = {"output_gate": "head", "gate_bias": False} if gated else {}
     if _step_kinds(config, index) == "sliding_attention" and heads:
         fields["num_attention_heads"] = heads
     return fields
@@ -232,6 +233,6 @@ FAMILIES: dict[str, Family] = {
             otherwise=dense(bias="mlp_bias"),
         ),
         aliases={"num_key_value_heads": "num_attention_groups", "share_expert_dim": "share_expert_dims"},
-        ignored=("per_layer_config",),
+        ignored=("per_layer_config", "use_qk_norm"),
     ),
 }
