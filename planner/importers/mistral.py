@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planner.errors import CatalogueError
+from planner.errors import CatalogueError, shown
 from planner.importers.huggingface import read_config
 from planner.model import Model
 from planner.model.stack import MAX_LAYERS
@@ -175,7 +175,7 @@ def _delay(config: dict[str, Any], where: str) -> dict[str, Any]:
     if not used:
         return {}
     if rank != _DELAY_RANK:
-        raise CatalogueError(where, [f"ada_rms_norm_t_cond_dim: {rank!r} is not {_DELAY_RANK}"[:200]])
+        raise CatalogueError(where, [f"ada_rms_norm_t_cond_dim: {shown(rank)} is not {_DELAY_RANK}"])
     return {"model_type": "voxtral_realtime_text"}
 
 
@@ -188,7 +188,8 @@ def _quantization(block: Any, where: str) -> dict[str, Any]:
     if block.get("qformat_weight") == "fp8_e4m3":
         scheme = "dynamic" if block.get("qscheme_act") == "NO_SCALES" else "static"
         return {"quantization_config": {"quant_method": "fp8", "activation_scheme": scheme}}
-    if str(block.get("quant_method", "")).lower().replace("_", "-") == "compressed-tensors":
+    method = block.get("quant_method")
+    if isinstance(method, str) and method.lower().replace("_", "-") == "compressed-tensors":
         return {"quantization_config": {**block, "quant_method": "compressed-tensors"}}
-    stated = str(block.get("qformat_weight", block.get("quant_method")))[:40]
-    raise CatalogueError(where, [f"quantization: {stated!r} is not known (fp8_e4m3, or compressed-tensors)"])
+    stated = shown(block.get("qformat_weight", method))
+    raise CatalogueError(where, [f"quantization: {stated} is not known (fp8_e4m3, or compressed-tensors)"])

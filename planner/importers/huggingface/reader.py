@@ -100,9 +100,11 @@ def _described(
     own = fields.pop("notes", ())
     config.raise_faults()
     strange = _strange(config, chosen)
+    stated = data.get("model_type")
+    of = stated if isinstance(stated, str) and stated else chosen.model_type
     model = Model(
         name=name,
-        source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
+        source=f"{where}, a Hugging Face config of type {of}",
         layers=group_layers(layers),
         notes=(*chosen.notes, *own, *_notes(config, chosen, strange), *_sourceless(layers, fields)),
         **fields,

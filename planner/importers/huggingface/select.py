@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.errors import CatalogueError, InputError, nearest
+from planner.errors import CatalogueError, InputError, nearest, shown
 from planner.importers.huggingface.architectures import sole_class, stated_architecture
 from planner.importers.huggingface.config import SYNONYMS
 from planner.importers.huggingface.families import FAMILIES, Family
@@ -160,8 +160,7 @@ def _model_type(data: Mapping[str, Any], where: str, path: str, assume: str | No
         raise CatalogueError(where, [f"{path}: {'is missing' if found is None else 'is not text'}"])
     hint = nearest(found, FAMILIES)
     advice = "--assume llama-like reads it as a Llama"
-    shown = found if len(found) <= 60 else f"{found[:57]}..."  # noqa: PLR2004 - keeps the message short
-    raise CatalogueError(where, [f"{path}: unknown architecture {shown!r}, {hint + ' ' if hint else ''}{advice}"])
+    raise CatalogueError(where, [f"{path}: unknown architecture {shown(found)}, {hint + ' ' if hint else ''}{advice}"])
 
 
 def _assumed(data: Mapping[str, Any], model_type: str) -> list[str]:
@@ -169,5 +168,5 @@ def _assumed(data: Mapping[str, Any], model_type: str) -> list[str]:
     if found == model_type:
         return []
     if stated_architecture(data) == model_type:
-        return [f"model_type {found!r} is not known: read as {model_type}, which architectures names"]
-    return [f"model_type {found!r} is not known: read as {model_type}, as you asked; check the parameter count"]
+        return [f"model_type {shown(found)} is not known: read as {model_type}, which architectures names"]
+    return [f"model_type {shown(found)} is not known: read as {model_type}, as you asked; check the parameter count"]
