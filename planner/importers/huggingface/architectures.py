@@ -65,7 +65,6 @@ dots3_note: Dots3NoteForCausalLM Dots3NoteForConditionalGeneration
 dots_ocr: DotsOCRForCausalLM
 eagle_2_5_vl: Eagle2_5_VLForConditionalGeneration
 emu3: Emu3ForConditionalGeneration
-ernie: ErnieForSequenceClassification ErnieForTokenClassification ErnieModel
 ernie4_5: Ernie4_5ForCausalLM
 ernie4_5_moe: Ernie4_5_MoeForCausalLM
 ernie4_5_vl_moe: Ernie4_5_VLMoeForConditionalGeneration

@@ -162,7 +162,7 @@ def _with_storage(model: Model, data: Mapping[str, Any], chosen: Selection, wher
     """Return the model with how its checkpoint is stored, and what it holds beside the model."""
     block = find_block(chosen.part) or find_block(data)
     try:
-        quantization, notes = read_quantization(block, model)
+        quantization, notes = read_quantization(block, model, chosen.family.plain)
     except UnknownQuantizationError as error:
         raise CatalogueError(where, [f"quantization_config: {str(error)[:400]}"]) from None
     if not block:

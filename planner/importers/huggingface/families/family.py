@@ -44,6 +44,8 @@ class Family:
         See `planner.importers.huggingface.config.Config`; the defaults prevail over the recorded class defaults.
     ignored : tuple of str
         Fields of this architecture that change nothing that is counted.
+    plain : tuple of str
+        Tensors that checkpoints do not quantise though no list in the file says so.
     flat : callable, optional
         Turns a file of nested parts into one part, which is then read as if it stood at the top.
     decoders : mapping, optional
@@ -72,6 +74,7 @@ class Family:
     aliases: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
     flat: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     decoders: Mapping[str, Family] | None = None
     flat_prefix: str = "decoder."

@@ -319,6 +319,8 @@ FAMILIES: dict[str, Family] = {
             "moe_router_activation_func",
             "use_grouped_topk",
         ),
+        # Kimi K3: bf16 in the files (sgl-project/sglang pull request 35406), and not in the block's list.
+        plain=("latent_in_proj", "latent_out_proj"),
     ),
     "alice_ai": Family(
         attention=choose(
