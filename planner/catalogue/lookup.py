@@ -17,6 +17,9 @@ from planner.model import Checkpoint, Model
 from planner.units import MEBI
 
 CONFIG_NAME = "config.json"
+PARAMS_NAME = "params.json"
+"""Where Mistral describes a model beside its consolidated weights."""
+
 GGUF = ".gguf"
 
 ENGINES = "hardware/engines"
@@ -60,8 +63,9 @@ def _find(name: str, folder: str, noun: str) -> Path:
 
 def _inside(folder: Path) -> Path:
     """Return the file of a folder that describes its model; the folder itself where there is none."""
-    if (folder / CONFIG_NAME).is_file():
-        return folder / CONFIG_NAME
+    for name in (CONFIG_NAME, PARAMS_NAME):
+        if (folder / name).is_file():
+            return folder / name
     first = sorted(folder.glob(f"*{GGUF}"))[:1]
     return first[0] if first else folder
 
@@ -72,7 +76,7 @@ def load_model(name: str, *, assume: str | None = None, label: str = "") -> Mode
     Parameters
     ----------
     name : str
-        A name of the catalogue, a YAML file, a Hugging Face config or its folder, or a GGUF file.
+        A name of the catalogue, a YAML file, a Hugging Face config or Mistral's params.json, the folder of either, or a GGUF file.
     assume : str, optional
         How to read a Hugging Face config of a ``model_type`` that is not known.
     label : str
@@ -93,6 +97,11 @@ def read_model(path: Path, *, assume: str | None = None, label: str = "") -> Mod
 
         return read_gguf(path)
     data = read_mapping(path)
+    if "dim" in data and "n_layers" in data and "architectures" not in data:
+        from planner.importers.mistral import read_params  # noqa: PLC0415 - not needed for catalogue entries
+
+        folder = path.absolute().parent.name if path.name == PARAMS_NAME else ""
+        return read_params(data, name=folder or path.stem, where=str(path))
     if "model_type" in data or "architectures" in data:
         return _read_config(path, data, assume, label)
     return validate(Model, data, str(path))

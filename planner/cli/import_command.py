@@ -28,7 +28,7 @@ HUB_NAME = re.compile(r"^[\w.-]+/[\w.-]+$")
 def command(**options: Any) -> None:
     """Write a model's YAML description from its published files.
 
-    SOURCE is a Hugging Face config.json or its folder, a GGUF file, or a name on the Hugging Face hub (organisation/model).
+    SOURCE is a Hugging Face config.json, Mistral's params.json, or the folder of either, a GGUF file, or a name on the Hugging Face hub (organisation/model).
     With safetensors files or their index beside the config, stored bytes are exact.
     """
     source: str = options["source"]

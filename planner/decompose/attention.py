@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from planner.decompose.lowering import Lowering, lowers, share_begun, tensors_by_name
 from planner.model import CrossAttention, Indexer, PatchAttention, SoftmaxAttention, Tensor
@@ -10,16 +11,18 @@ from planner.op import Attention, Axis, FullSpan, Index, IndexMatmul, Op
 from planner.units import Numeric, minimum
 from planner.workload import Phase
 
+CHOSEN = ("query_experts.q_proj", "value_experts.v_proj")
+"""Projections of which each token is sent to some."""
+
 
 @lowers(SoftmaxAttention)
 def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[Op]:
     """Project, attend, project back."""
     tensors = tensors_by_name(block.tensors(lowering.hidden_size))
-    for name in ("qkv_proj", "q_a_proj", "q_b_proj", "kv_proj", "query_router"):
+    for name in ("qkv_proj", "q_a_proj", "q_b_proj", "kv_proj", "query_router", "value_router"):
         if name in tensors:
             yield lowering.matmul(tensors[name])
-    if block.query_experts:
-        yield _chosen(block, tensors["query_experts.q_proj"], lowering)
+    yield from (_chosen(tensors[name], lowering) for name in CHOSEN if name in tensors)
     if block.qk_norm:
         heads = block.num_attention_heads + (0 if block.shared_kv else block.kv_heads)
         width = heads * block.head_dim
@@ -30,20 +33,28 @@ def softmax_attention(block: SoftmaxAttention, lowering: Lowering) -> Iterator[O
     if block.differential:
         width = block.num_attention_heads * block.value_dim
         yield lowering.elementwise("difference", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
+    if block.earlier_run:
+        whole = block.model_copy(update={"sliding_window": None, "shared_kv": True})
+        yield replace(_core(whole, lowering), name="attention.earlier_run")
     if block.output_gate:
-        width = block.num_attention_heads * block.value_dim
-        if "gate_proj" in tensors:
-            yield lowering.matmul(tensors["gate_proj"])
-        yield lowering.elementwise("output_gate", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
+        yield from _gated(block, tensors, lowering)
     if block.query_experts:
-        yield _chosen(block, tensors["query_experts.o_proj"], lowering)
+        yield _chosen(tensors["query_experts.o_proj"], lowering)
     else:
         yield lowering.matmul(tensors["o_proj"])
 
 
-def _chosen(block: SoftmaxAttention, tensor: Tensor, lowering: Lowering) -> Op:
+def _gated(block: SoftmaxAttention, tensors: dict[str, Tensor], lowering: Lowering) -> Iterator[Op]:
+    """Project the gate, where it stands apart, and apply it."""
+    width = block.num_attention_heads * block.value_dim
+    if "gate_proj" in tensors:
+        yield lowering.matmul(tensors["gate_proj"])
+    yield lowering.elementwise("output_gate", 2 * width, width, axis=Axis("query_heads", block.num_attention_heads))
+
+
+def _chosen(tensor: Tensor, lowering: Lowering) -> Op:
     """Return the projections of the experts that each token is sent to."""
-    experts, used, tokens = block.query_experts or 1, block.query_experts_per_tok or 1, lowering.step.tokens
+    experts, used, tokens = tensor.copies.size, tensor.used or 1, lowering.step.tokens
     return lowering.matmul(tensor, tokens * used, touched=experts * (1 - (1 - used / experts) ** tokens))
 
 
@@ -97,8 +108,10 @@ def index(indexer: Indexer, tensors: dict[str, Tensor], lowering: Lowering) -> I
 def index_scores(
     indexer: Indexer, lowering: Lowering, *, pairs: Numeric, keys_read: Numeric, keys_written: Numeric
 ) -> Index:
-    """Return the scoring of `pairs` pairs of query and key."""
-    precision = lowering.precision
+    """Return the scoring of `pairs` pairs of query and key; where keys are merged, of so many fewer."""
+    precision, pool = lowering.precision, indexer.pool
+    if pool > 1:
+        pairs, keys_read, keys_written = pairs / pool, keys_read / pool, keys_written / pool
     return Index(
         name="indexer",
         group=lowering.group,

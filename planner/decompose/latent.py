@@ -139,21 +139,33 @@ def compressed_attention(block: CompressedAttention, lowering: Lowering) -> Iter
     step = lowering.step
     tensors = tensors_by_name(block.tensors(lowering.hidden_size))
     early = [name for name in tensors if not name.startswith("o_")]
-    for name in early:
-        yield lowering.matmul(tensors[name], kind=IndexMatmul if name.startswith("indexer.") else Matmul)
     rate = block.compress_rate
+    for name in early:
+        kind = IndexMatmul if name.startswith("indexer.") else Matmul
+        from_entries = name == "indexer.k_proj" and rate is not None
+        yield lowering.matmul(tensors[name], step.tokens / rate if from_entries and rate else None, kind=kind)
     if block.indexer and rate:
-        pairs = step.batch * FullSpan().pairs(step.new_tokens, step.context, causal=step.mask == "causal")
+        pairs, read = _scored(block, lowering, rate)
         yield index_scores(
             block.indexer,
             lowering,
-            pairs=pairs / rate,
-            keys_read=step.batch * step.context / rate,
-            keys_written=step.tokens / rate,
+            pairs=step.batch * pairs,
+            keys_read=step.batch * read,
+            keys_written=0 if block.shared_entries else step.tokens / rate,
         )
     yield _compressed_core(block, lowering)
     yield lowering.matmul(tensors["o_a_proj"], step.tokens * block.o_groups)
     yield lowering.matmul(tensors["o_b_proj"])
+
+
+def _scored(block: CompressedAttention, lowering: Lowering, rate: int) -> tuple[Numeric, Numeric]:
+    """Return the pairs of query and entry that one sequence's indexer scores, and the keys that it reads."""
+    step, causal = lowering.step, lowering.step.mask == "causal"
+    if block.index_candidates is None:
+        return FullSpan().pairs(step.new_tokens, step.context, causal=causal) / rate, step.context / rate
+    span = SelectedSpan(block.index_candidates)
+    pairs = rate * span.pairs(step.new_tokens / rate, step.context / rate, causal=causal)
+    return pairs, span.read(step.new_tokens, step.context / rate)
 
 
 def _compressed_core(block: CompressedAttention, lowering: Lowering) -> Attention:
@@ -166,7 +178,7 @@ def _compressed_core(block: CompressedAttention, lowering: Lowering) -> Attentio
         entries = SelectedSpan(block.index_topk) if block.index_topk else FullSpan()
         pairs = pairs + rate * entries.pairs(step.new_tokens / rate, step.context / rate, causal=causal)
         read = read + entries.read(step.new_tokens, step.context / rate)
-        written = written + step.new_tokens / rate
+        written = written + (0 if block.shared_entries else step.new_tokens / rate)
     return Attention(
         name="attention",
         group=lowering.group,

@@ -39,6 +39,8 @@ class Table(Description):
     """Elements of a row."""
     lookups: Count = 1
     """Rows that each token looks up."""
+    quantized: Flag = False
+    """Stored in the format of linear layers, unlike the token embedding (the n-gram tables of DeepSeek-V4.1)."""
 
     @property
     def tensor(self) -> Vector:

@@ -92,27 +92,38 @@ class SlidingSpan(Span):
 
 @dataclass(frozen=True, slots=True)
 class ChunkedSpan(Span):
-    """Positions from the start of the query's own chunk of `chunk` positions (Llama 4)."""
+    """Positions from the start of the query's own chunk of `chunk` positions (Llama 4), and the `lookback` chunks before it (Rnj-1)."""
 
     chunk: int
+    lookback: int = 0
 
     def held(self, tokens: Numeric) -> Numeric:
         """See `Span.held`."""
-        return minimum(tokens, self.chunk)
+        return minimum(tokens, self.chunk * (1 + self.lookback))
 
     def past(self, context: Numeric) -> Numeric:
-        """See `Span.past`."""
-        return context % self.chunk
+        """See `Span.past`.
+
+        >>> ChunkedSpan(3, lookback=1).past(4), ChunkedSpan(3, lookback=1).past(7)
+        (4, 4)
+        """
+        own = context % self.chunk
+        return own + minimum(context - own, self.chunk * self.lookback)
 
     def seen(self, tokens: Numeric) -> Numeric:
         """See `Span.seen`.
 
         >>> ChunkedSpan(3).seen(5)
         9.0
+        >>> ChunkedSpan(3, lookback=1).seen(7)
+        25.0
         """
         rest = tokens % self.chunk
         whole = (tokens - rest) / self.chunk
-        return whole * (self.chunk * (self.chunk + 1) / 2) + rest * (rest + 1) / 2
+        early = minimum(whole, self.lookback)
+        before = early * (early - 1) / 2 + self.lookback * (whole - early)
+        own = whole * (self.chunk * (self.chunk + 1) / 2) + rest * (rest + 1) / 2
+        return own + self.chunk * (self.chunk * before + rest * early)
 
 
 @dataclass(frozen=True, slots=True)

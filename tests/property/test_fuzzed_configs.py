@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from planner.decompose import decompose
 from planner.errors import PlannerError
 from planner.importers.huggingface import read_config
+from planner.importers.mistral import read_params
 from planner.memory import sequence_bytes
+from planner.model import Model
 from planner.precision import policy
 from planner.units import FORMATS
 from planner.workload import Phase, Step
@@ -28,6 +30,11 @@ from planner.workload import Phase, Step
 DATA = Path(__file__).parents[1] / "oracle" / "data"
 SEEDS = [json.loads(path.read_text()) for path in sorted((DATA / "configs").glob("*.json"))]
 SEEDS += [json.loads(line)["config"] for line in (DATA / "model_classes.jsonl").read_text().splitlines()]
+
+# Configs of vLLM's own model files, at small sizes and as released (see tests/unit/test_model_files.py), and Mistral's own files.
+MORE = Path(__file__).parents[1] / "data"
+SERVED = [json.loads(line) for line in (MORE / "model_files.jsonl").read_text().splitlines()]
+PARAMS = [json.loads(line) for line in (MORE / "mistral_params.jsonl").read_text().splitlines()]
 
 DROP = object()
 ODD_VALUES = st.one_of(
@@ -53,8 +60,8 @@ def paths(data: dict[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[tuple[
 
 
 @st.composite
-def damaged(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
-    data = copy.deepcopy(draw(st.sampled_from(SEEDS)))
+def damaged(draw: Callable[[st.SearchStrategy[Any]], Any], seeds: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    data = copy.deepcopy(draw(st.sampled_from(seeds or SEEDS)))
     for _ in range(draw(st.integers(1, 4))):
         places = sorted(paths(data), key=repr)
         if not places:
@@ -75,16 +82,35 @@ def damaged(draw: Callable[[st.SearchStrategy[Any]], Any]) -> dict[str, Any]:
     return data
 
 
-@given(damaged())
-@settings(
+FUZZED = settings(
     max_examples=int(os.environ.get("FUZZ_EXAMPLES", "300")),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example, HealthCheck.data_too_large],
 )
+
+
+@given(damaged())
+@FUZZED
 def test_damaged_configs_give_a_model_or_one_error(data: dict[str, Any]) -> None:
+    gives_a_model_or_one_error(read_config, data)
+
+
+@given(damaged(SERVED))
+@FUZZED
+def test_damaged_configs_of_served_models_give_a_model_or_one_error(data: dict[str, Any]) -> None:
+    gives_a_model_or_one_error(read_config, data)
+
+
+@given(damaged(PARAMS))
+@FUZZED
+def test_damaged_files_of_mistral_give_a_model_or_one_error(data: dict[str, Any]) -> None:
+    gives_a_model_or_one_error(read_params, data)
+
+
+def gives_a_model_or_one_error(read: Callable[..., Model], data: dict[str, Any]) -> None:
     began = time.perf_counter()
     try:
-        model = read_config(data, name="fuzz", where="config.json")
+        model = read(data, name="fuzz", where="config.json")
     except PlannerError as error:
         model, message = None, str(error)
         assert message.startswith("config.json: ")

@@ -81,6 +81,16 @@ def test_the_user_may_choose_to_read_an_unknown_type() -> None:
     assert "'brand_new' is not known: read as llama, as you asked" in model.notes[0]
 
 
+@pytest.mark.parametrize(
+    "stated", [10**5000, ["llama"], {"a": 1}, True, None], ids=["huge", "list", "mapping", "flag", "null"]
+)
+def test_a_model_type_that_is_no_text_is_read_by_its_class(stated: Any) -> None:
+    model = read(LLAMA | {"model_type": stated, "architectures": ["LlamaForCausalLM"]})
+    assert model.parameters == LLAMA_PARAMETERS
+    assert "is not known: read as llama, which architectures names" in model.notes[0]
+    assert model.source.endswith("a Hugging Face config of type llama")
+
+
 def test_a_known_type_is_read_as_itself_whatever_is_assumed() -> None:
     tied = LLAMA | {"model_type": "gemma", "head_dim": 8}
     assert read(tied, assume="llama-like").parameters == read(tied).parameters

@@ -79,6 +79,7 @@ class Config:
         self.used: set[str] = set()
         self.supplied: dict[str, Any] = {}
         self.nested: dict[str, tuple[Config, str]] = {}
+        self.told: dict[str, None] = {}
 
     # ---- raw access --------------------------------------------------------------------------------------------------
 
@@ -151,6 +152,23 @@ class Config:
 
         return self.derived(("typed part", field), make)
 
+    def overlaid(self, key: Hashable, fields: Mapping[str, Any]) -> Config:
+        """Return this config with other values for some fields; what is read and what is wrong there is counted here."""
+
+        def make() -> Config:
+            other = Config(
+                {**self._data, **fields},
+                self.where,
+                prefix=self._prefix,
+                aliases=self._aliases,
+                defaults=self._defaults,
+                is_part=self._is_part,
+            )
+            other.faults, other.used, other.told, other.nested = self.faults, self.used, self.told, self.nested
+            return other
+
+        return self.derived(("overlaid", key), make)
+
     def derived(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` gives, made once for a key."""
         if key not in self._memo:
@@ -161,6 +179,10 @@ class Config:
     def fault(self, field: str, problem: str) -> None:
         """Remember a fault."""
         self.faults[f"{self._prefix}{self.name(field)}: {problem}"] = None
+
+    def tell(self, note: str) -> None:
+        """Remember what a reader of the numbers should know."""
+        self.told[note] = None
 
     def raise_faults(self) -> None:
         """Raise `CatalogueError` if any fault was found."""

@@ -10,13 +10,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.importers.huggingface.modules import unfolded
-from planner.model import LayerGroup, Model, MultiTokenPrediction
+from planner.model import (
+    FeedForward,
+    LatentAttention,
+    LayerGroup,
+    MixtureOfExperts,
+    Model,
+    MultiTokenPrediction,
+    Projection,
+)
 
 COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
 """Fields that say how many modules there are."""
 
 MAX_MODULES = 100
 """More modules than this are a slip in the file."""
+
+Reader = Callable[[Mapping[str, Any], Model, int], MultiTokenPrediction | None]
+"""Returns so many modules of a model, by its config and its layers."""
 
 LayerChoice = Callable[[Sequence[LayerGroup]], Sequence[LayerGroup]]
 """Picks the layers of one module from those of the model, by their layout."""
@@ -39,26 +50,72 @@ def _attention_then_experts(layers: Sequence[LayerGroup]) -> Sequence[LayerGroup
     return [*attention[-1:], *experts[-1:]]
 
 
-def _module(layers: LayerChoice, *, copies: int = 0) -> Callable[[Model, int], MultiTokenPrediction | None]:
-    def read(model: Model, count: int) -> MultiTokenPrediction | None:
+def _last_latent(layers: Sequence[LayerGroup]) -> Sequence[LayerGroup]:
+    """Take the last layer of latent attention."""
+    return [layer for layer in layers if isinstance(layer.attention, LatentAttention)][-1:]
+
+
+def _window_then_dense(layers: Sequence[LayerGroup]) -> Sequence[LayerGroup]:
+    """Take attention with a window, as the last layer of that kind has it, and a dense network."""
+    windows = [layer for layer in layers if getattr(layer.attention, "sliding_window", None)]
+    networks = [layer.ffn for layer in layers if isinstance(layer.ffn, FeedForward)]
+    if not windows or not networks:
+        return []
+    return [windows[-1].model_copy(update={"ffn": networks[-1]})]
+
+
+def _module(layers: LayerChoice, *, embeddings: int = 0, heads: int = 0) -> Reader:
+    def read(data: Mapping[str, Any], model: Model, count: int) -> MultiTokenPrediction | None:  # noqa: ARG001
         chosen = layers(tuple(unfolded(model.layers)))
         if not chosen:
             return None
         own = tuple(layer.model_copy(update={"repeat": count}) for layer in chosen)
         return MultiTokenPrediction(
-            layers=own, projections=count, norms=3 * count, embeddings=copies * count, heads=copies * count
+            layers=own, projections=count, norms=3 * count, embeddings=embeddings * count, heads=heads * count
         )
 
     return read
 
 
-MODULES: Mapping[str, Callable[[Model, int], MultiTokenPrediction | None]] = {
+def _dspark(data: Mapping[str, Any], model: Model, count: int) -> MultiTokenPrediction | None:
+    """DeepSeek-V4.1: modules of one block, that reads several layers' inputs and ends with a head for the token just drafted.
+
+    Each has a window alone and fewer experts; the first merges its inputs, the last scores a low-rank embedding of a token, and how
+    sure it is (tensors `mtp.*` of deepseek-ai/DeepSeek-V4.1-Flash).
+    """
+    names = ("dspark_n_routed_experts", "dspark_num_experts_per_tok", "dspark_markov_rank")
+    numbers = [data.get(name) for name in names]
+    inputs = data.get("dspark_target_layer_ids")
+    plain = next((la for la in unfolded(model.layers) if not getattr(la.attention, "compress_rate", None)), None)
+    if plain is None or not isinstance(plain.ffn, MixtureOfExperts) or not isinstance(inputs, list) or not inputs:
+        return None
+    if any(isinstance(number, bool) or not isinstance(number, int) or number < 1 for number in numbers):
+        return None
+    experts, chosen, rank = (int(number or 1) for number in numbers)
+    hidden, rows = model.hidden_size, model.vocab_size
+    network = plain.ffn.model_copy(update={"num_experts": experts, "num_experts_per_tok": min(chosen, experts)})
+    module = plain.model_copy(update={"ffn": network, "repeat": 1})
+    first = Projection(name="main_proj", input_size=len(inputs) * hidden, output_size=hidden)
+    last = (
+        Projection(name="markov_head.head", input_size=rank, output_size=rows),
+        Projection(name="confidence_head", input_size=hidden + rank, output_size=1),
+    )
+    own = [module] * count
+    own[0] = own[0].model_copy(update={"projections": (*own[0].projections, first)})
+    more = {"projections": (*own[-1].projections, *last), "other_parameters": module.other_parameters + rows * rank}
+    own[-1] = own[-1].model_copy(update=more)
+    return MultiTokenPrediction(layers=tuple(own), projections=0, norms=2)
+
+
+MODULES: Mapping[str, Reader] = {
     # `layers.61.embed_tokens` and `layers.61.shared_head.head` are in the files (DeepSeek-V3 README_WEIGHTS.md).
-    "deepseek_v3": _module(_last, copies=1),
-    "deepseek_v32": _module(_last, copies=1),
+    "deepseek_v3": _module(_last, embeddings=1, heads=1),
+    "deepseek_v32": _module(_last, embeddings=1, heads=1),
     # Published parameters of GLM-4.5 and GLM-4.5-Air are met with copies of both.
-    "glm4_moe": _module(_last, copies=1),
-    "glm_moe_dsa": _module(_last, copies=1),
+    "glm4_moe": _module(_last, embeddings=1, heads=1),
+    "glm_moe_dsa": _module(_last, embeddings=1, heads=1),
+    # So are the sizes of GLM-4.7-Flash's GGUF files with the module (59G of 56G, ggml-org/llama.cpp pull request 24868).
+    "glm4_moe_lite": _module(_last, embeddings=1, heads=1),
     # Embedding and head are taken from the model (DeepSeek-V4 inference code).
     "deepseek_v4": _module(_last),
     # `mtp.fc`, `mtp.layers`, `mtp.norm` and two norms before the projection; `mtp_use_dedicated_embeddings` is false.
@@ -71,6 +128,19 @@ MODULES: Mapping[str, Callable[[Model, int], MultiTokenPrediction | None]] = {
     "mimo": _module(_last),
     # `mtp_hybrid_override_pattern` is "*E".
     "nemotron_h": _module(_attention_then_experts),
+    # Latent attention and experts, `eh_proj`, and three norms (vLLM bailing_moe_mtp, bailing_moe_v3_mtp, 0.33.0).
+    "bailing_hybrid": _module(_last_latent),
+    "bailing_moe_linear": _module(_last_latent),
+    "bailing_moe_v3": _module(_last_latent),
+    # A window and a dense network, `eh_proj`, and three norms (vLLM mimo_v2_mtp, 0.33.0).
+    "mimo_v2": _module(_window_then_dense),
+    "mimo_v2_flash": _module(_window_then_dense),
+    "mimo_v2_omni": _module(_window_then_dense),
+    # The same, each with a head of its own (tensors `model.layers.92` and on of Step-5-Preview; Step-3.5-Flash's card: "0.81B Head").
+    "step3p5": _module(_window_then_dense, heads=1),
+    "step4": _module(_window_then_dense, heads=1),
+    "step5": _module(_window_then_dense, heads=1),
+    "deepseek_v41_text": _dspark,
 }
 """How modules are stored, by ``model_type``."""
 
@@ -93,7 +163,7 @@ def read_mtp(
     if not count:
         return None, ()
     read = MODULES.get(model_type)
-    found = read(model, count) if read else None
+    found = read(data, model, count) if read else None
     if found is None:
         note = f"the config tells of {count} modules for multi-token prediction, how they are stored is not known: not counted"
         return None, (note,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.importers.huggingface.exporters import EXPORTERS
@@ -45,7 +45,7 @@ def _parts_of(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [config[part] for part in PARTS_OF_CONFIG if isinstance(config.get(part), Mapping)]
 
 
-def read_quantization(block: Any, model: Model) -> tuple[Quantization, tuple[str, ...]]:
+def read_quantization(block: Any, model: Model, plain: Sequence[str] = ()) -> tuple[Quantization, tuple[str, ...]]:
     """Return how the weights of a model are stored, and what the reader should know about it.
 
     Parameters
@@ -54,6 +54,8 @@ def read_quantization(block: Any, model: Model) -> tuple[Quantization, tuple[str
         The block as it stands in the file; None for none.
     model : Model
         The model, whose modules the block's lists are matched against.
+    plain : sequence of str
+        Tensors that are not quantised though no list says so.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def read_quantization(block: Any, model: Model) -> tuple[Quantization, tuple[str
         plan = READERS[method](block)
     except PatternError as error:
         raise UnknownQuantizationError(str(error)) from None
-    found = condense(_counted(plan, model))
+    found = condense(_counted(plan, model, plain))
     return found.model_copy(update={"source": f"quantization_config, {method}"}), _notes(plan, model)
 
 
@@ -117,17 +119,22 @@ def _layers(plan: Plan, model: Model) -> Iterator[tuple[int, LayerGroup, int]]:
         yield from ((index, layer, 1) for index, layer in enumerate(unfolded(model.layers)))
 
 
-def _counted(plan: Plan, model: Model) -> Counted:
+def _counted(plan: Plan, model: Model, plain: Sequence[str]) -> Counted:
     """Return the elements of every matrix that may be quantised, by how they are stored."""
     total: dict[tuple[Role, str], Elements] = defaultdict(lambda: defaultdict(float))
     for index, layer, count in _layers(plan, model):
         for module in linear_modules(layer, model.hidden_size):
             for how, elements in _allocated(plan, module, index):
-                total[module.role, module.tensor][how] += count * elements
+                total[module.role, module.tensor][None if module.tensor in plain else how] += count * elements
     if plan.head and not model.tie_word_embeddings:
         head = lm_head_module(model)
         for how, elements in _allocated(plan, head, None):
             total[head.role, head.tensor][how] += elements
+    quantized = [table.tensor for table in model.tables if table.quantized]
+    for table in quantized:
+        total[table.role, table.name][plan.tables] += table.parameters
+    if quantized:
+        total[model.embedding.role, model.embedding.name][None] += model.embedding.matrix_elements
     return total
 
 

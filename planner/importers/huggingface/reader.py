@@ -100,9 +100,11 @@ def _described(
     own = fields.pop("notes", ())
     config.raise_faults()
     strange = _strange(config, chosen)
+    stated = data.get("model_type")
+    of = stated if isinstance(stated, str) and stated else chosen.model_type
     model = Model(
         name=name,
-        source=f"{where}, a Hugging Face config of type {data.get('model_type') or chosen.model_type}",
+        source=f"{where}, a Hugging Face config of type {of}",
         layers=group_layers(layers),
         notes=(*chosen.notes, *own, *_notes(config, chosen, strange), *_sourceless(layers, fields)),
         **fields,
@@ -151,7 +153,7 @@ def _left(config: Config, model_type: str, ignored: tuple[str, ...]) -> list[str
 def _with_towers(model: Model, data: Mapping[str, Any], chosen: Selection, where: str) -> Model:
     """Return the model with the parameters of the towers and projectors beside it; `data` lacks parts that were read as encoders."""
     of = chosen.wrapper_type or chosen.model_type
-    has_towers = chosen.wrapper is not None or chosen.family.towers
+    has_towers = chosen.wrapper is not None or chosen.family.towers or chosen.family.at_top
     count, notes = read_towers(data, where, of, model, is_wrapper=has_towers)
     return model.model_copy(update={"vision_parameters": count, "notes": (*model.notes, *notes)})
 
@@ -160,7 +162,7 @@ def _with_storage(model: Model, data: Mapping[str, Any], chosen: Selection, wher
     """Return the model with how its checkpoint is stored, and what it holds beside the model."""
     block = find_block(chosen.part) or find_block(data)
     try:
-        quantization, notes = read_quantization(block, model)
+        quantization, notes = read_quantization(block, model, chosen.family.plain)
     except UnknownQuantizationError as error:
         raise CatalogueError(where, [f"quantization_config: {str(error)[:400]}"]) from None
     if not block:
@@ -195,7 +197,7 @@ def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
 
 
 def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
-    notes = []
+    notes = [*config.told]
     if strange:
         notes.append(
             f"not read, and may change shapes: {', '.join(strange)} "

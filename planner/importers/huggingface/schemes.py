@@ -41,6 +41,7 @@ class Plan:
     groups: tuple[tuple[Patterns | None, AnyStored], ...]
     ignored: Patterns
     head: bool = False
+    tables: AnyStored | None = None
 
 
 # ---- reading values --------------------------------------------------------------------------------------------------
@@ -112,6 +113,9 @@ def weight_only(bits: float, group_size: int, scale_bits: float) -> AnyStored:
     return stored("w8a16" if bits == EIGHT else "w4a16", bits=bits, group_size=group_size, scale_bits=scale_bits)
 
 
+MX_BLOCK = 32
+"""Weights in a row that share a scale in the microscaling formats."""
+
 EIGHT, FOUR = 8, 4
 FLOAT16 = 16
 """Bits of the scale of a group where a method does not say otherwise."""
@@ -129,13 +133,18 @@ _SKIPPED = ("modules_to_not_convert", "ignored_layers", "llm_int8_skip_modules",
 def _fp8(block: Block) -> Plan:
     """Read FP8: a scale for each tile where there is a block size, else for each tensor; experts may be narrower."""
     how: AnyStored = "fp8"
+    tables: AnyStored = "fp8"
     if block.get("weight_block_size") is not None:
-        how = stored("fp8_block", group_size=tile_elements(block, "weight_block_size"), scale_bits=32)
+        tile = tile_elements(block, "weight_block_size")
+        # Tiles of the microscaling formats have a power of two for a scale, in one byte (OCP MX, section 5.2).
+        micro = tile == MX_BLOCK**2
+        how = stored("fp8_block", group_size=tile, scale_bits=EIGHT if micro else 32)
+        tables = stored("fp8_block", group_size=MX_BLOCK, scale_bits=EIGHT) if micro else how
     experts = text(block, "expert_dtype")
     if experts not in (None, "fp8", "fp4"):
         raise UnknownQuantizationError(f"expert_dtype {experts!r} is not known (fp8 or fp4)")
     narrow = ((Patterns(["experts"]), "mxfp4_w4a8"),) if experts == "fp4" else ()
-    return Plan(groups=(*narrow, (None, how)), ignored=Patterns(modules(block, *_SKIPPED)))
+    return Plan(groups=(*narrow, (None, how)), ignored=Patterns(modules(block, *_SKIPPED)), tables=tables)
 
 
 def _awq(block: Block) -> Plan:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.errors import CatalogueError, InputError, nearest
-from planner.importers.huggingface.architectures import stated_architecture
+from planner.errors import CatalogueError, InputError, nearest, shown
+from planner.importers.huggingface.architectures import sole_class, stated_architecture
 from planner.importers.huggingface.config import SYNONYMS
 from planner.importers.huggingface.families import FAMILIES, Family
-from planner.importers.huggingface.unsupported import UNSUPPORTED
+from planner.importers.huggingface.unsupported import REFUSED_CLASSES, UNSUPPORTED
 
-NESTED = ("text_config", "language_config", "llm_config", "thinker_config", "lm_config", "decoder")
+NESTED = ("text_config", "language_config", "llm_config", "thinker_config", "lm_config", "vlm_config", "decoder")
 """Where files of models with several towers keep the text part."""
 
 ASSUMPTIONS = {"llama-like": "llama"}
@@ -59,6 +59,7 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
     """
     if assume is not None and assume not in ASSUMPTIONS:
         raise InputError(f"--assume: unknown choice {assume!r}, one of {', '.join(ASSUMPTIONS)}")
+    _refuse(data, where, "architectures")
     model_type = _model_type(data, where, "model_type", assume)
     family, notes = FAMILIES[model_type], _assumed(data, model_type)
     if family.flat is not None:
@@ -76,10 +77,14 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
             raise CatalogueError(
                 where, [f"text_config: is missing, model_type {model_type} keeps its text model there"]
             )
-        notes.append(f"model_type {model_type} keeps its text model in text_config, but this file has it at the top")
+        if not family.at_top:
+            notes.append(
+                f"model_type {model_type} keeps its text model in text_config, but this file has it at the top"
+            )
         part = data
     else:
         key, part = found
+        _refuse(part, where, f"{key}.architectures")
         text, prefix = _text_type(part, model_type, where, key, assume), f"{key}."
         inner = _nested(part, FAMILIES[text])
         if inner is not None:
@@ -101,9 +106,16 @@ def _paired(data: Mapping[str, Any], where: str, family: Family, notes: list[str
     decoder, known = data.get("decoder"), family.decoders or {}
     stated = decoder.get("model_type") if isinstance(decoder, Mapping) else None
     if not isinstance(stated, str) or stated not in known or family.flat is None:
-        shown = "is missing" if stated is None else f"{str(stated)[:40]!r} is not known as a decoder of two models"
-        raise CatalogueError(where, [f"decoder.model_type: {shown}, one of {', '.join(sorted(known))}"])
+        problem = "is missing" if stated is None else f"{str(stated)[:40]!r} is not known as a decoder of two models"
+        raise CatalogueError(where, [f"decoder.model_type: {problem}, one of {', '.join(sorted(known))}"])
     return Selection(family=known[stated], model_type=stated, part=family.flat(data), prefix="decoder.", notes=notes)
+
+
+def _refuse(data: Mapping[str, Any], where: str, path: str) -> None:
+    """Raise `CatalogueError` if a file names a class that cannot be described, though its ``model_type`` may be known."""
+    name = sole_class(data)
+    if name is not None and name in REFUSED_CLASSES:
+        raise CatalogueError(where, [f"{path}: {name} {REFUSED_CLASSES[name]}"])
 
 
 def _text_type(part: Mapping[str, Any], model_type: str, where: str, key: str, assume: str | None) -> str:
@@ -137,18 +149,18 @@ def _model_type(data: Mapping[str, Any], where: str, path: str, assume: str | No
     if isinstance(found, str) and found in FAMILIES:
         return found
     named = stated_architecture(data)
-    if named is not None:
-        return named
+    if named in FAMILIES:
+        return str(named)
     if assume is not None:
         return ASSUMPTIONS[assume]
+    known = next((name for name in (found, named) if isinstance(name, str) and name in UNSUPPORTED), None)
+    if known is not None:
+        raise CatalogueError(where, [f"{path}: {known} {UNSUPPORTED[known]}"])
     if not isinstance(found, str):
         raise CatalogueError(where, [f"{path}: {'is missing' if found is None else 'is not text'}"])
-    if found in UNSUPPORTED:
-        raise CatalogueError(where, [f"{path}: {found} {UNSUPPORTED[found]}"])
     hint = nearest(found, FAMILIES)
     advice = "--assume llama-like reads it as a Llama"
-    shown = found if len(found) <= 60 else f"{found[:57]}..."  # noqa: PLR2004 - keeps the message short
-    raise CatalogueError(where, [f"{path}: unknown architecture {shown!r}, {hint + ' ' if hint else ''}{advice}"])
+    raise CatalogueError(where, [f"{path}: unknown architecture {shown(found)}, {hint + ' ' if hint else ''}{advice}"])
 
 
 def _assumed(data: Mapping[str, Any], model_type: str) -> list[str]:
@@ -156,5 +168,5 @@ def _assumed(data: Mapping[str, Any], model_type: str) -> list[str]:
     if found == model_type:
         return []
     if stated_architecture(data) == model_type:
-        return [f"model_type {found!r} is not known: read as {model_type}, which architectures names"]
-    return [f"model_type {found!r} is not known: read as {model_type}, as you asked; check the parameter count"]
+        return [f"model_type {shown(found)} is not known: read as {model_type}, which architectures names"]
+    return [f"model_type {shown(found)} is not known: read as {model_type}, as you asked; check the parameter count"]

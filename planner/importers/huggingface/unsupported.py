@@ -14,7 +14,19 @@ _TYPES: Mapping[str, str] = {
     "attends to tokens of one hash, in layers that are run backwards, which is not described": "reformer",
     "reads proteins in layers that are not described": "evolla",
     "moves a robot: what comes out are numbers, not text": "pi0",
+    "reads a page by an encoder of images that a decoder attends to, which is not described": "nemotron_parse3_5",
+}
+
+_CLASSES: Mapping[str, str] = {
+    _ENCODER: "ErnieModel ErnieForSequenceClassification ErnieForTokenClassification",
+    "has a second network in each layer for tokens of images, which is not described": "InternLM2VEForCausalLM",
+    "tells languages apart, and generates no text": "FireRedLIDForConditionalGeneration",
+    "is an encoder of satellite images, which generates no text": "PrithviGeoSpatialMAE",
+    "is a transducer, which is not described": "Nemotron3_5AsrForRNNT",
 }
 
 UNSUPPORTED: Mapping[str, str] = {name: reason for reason, names in _TYPES.items() for name in names.split()}
 """The reason by ``model_type``."""
+
+REFUSED_CLASSES: Mapping[str, str] = {name: reason for reason, names in _CLASSES.items() for name in names.split()}
+"""The reason by class, for those whose ``model_type`` may be one that is read."""

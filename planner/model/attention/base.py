@@ -81,6 +81,13 @@ class Indexer(Description):
     """Elements of a query and of a key; one key serves all heads, and is cached."""
     head_weights: Flag = True
     """The scores of the heads are added up with weights that depend on the token."""
+    pool: Count = 1
+    """Tokens whose keys are merged into one, which is scored and cached (Step 5)."""
+
+    @property
+    def key_width(self) -> int:
+        """Elements of keys that are cached for each token, rounded up."""
+        return -(-self.head_dim // self.pool)
 
     def tensors(self, queries_from: Axis, hidden: Axis) -> tuple[Tensor | Vector, ...]:
         """Return the weights; `queries_from` is the axis that queries are projected from."""

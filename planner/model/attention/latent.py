@@ -67,7 +67,7 @@ class LatentAttention(AttentionBlock):
         return Cache(
             width=self.kv_lora_rank + self.qk_rope_head_dim,
             span=FullSpan() if self.index_topk else self.span,
-            index_width=self.indexer.head_dim if self.indexer else 0,
+            index_width=self.indexer.key_width if self.indexer else 0,
         )
 
     @property
@@ -146,7 +146,13 @@ class CompressedAttention(AttentionBlock):
     indexer: Indexer | None = None
     """Picks the entries attended to."""
     index_topk: Count | None = None
-    """The most entries attended to."""
+    """The most entries attended to, picked by this layer's indexer or an earlier one's."""
+    index_candidates: Count | None = None
+    """The most entries that the indexer scores, where an earlier one has narrowed them down."""
+    shared_entries: Flag = False
+    """Entries, and the keys that they are picked by, are those of an earlier layer: neither made nor cached here."""
+    entry_keys: Flag = False
+    """The indexer's keys are projected from entries, which have no bias by position, and a gate only where they merge tokens."""
 
     @model_validator(mode="after")
     def _check(self) -> CompressedAttention:
@@ -154,12 +160,14 @@ class CompressedAttention(AttentionBlock):
             raise ValueError(f"num_attention_heads {self.num_attention_heads} is not a multiple of o_groups")
         if self.indexer and not (self.index_topk and self.compress_rate):
             raise ValueError("an indexer needs index_topk and compress_rate")
+        if self.shared_entries and not self.compress_rate:
+            raise ValueError("shared_entries needs compress_rate")
         return self
 
     @property
     def cache(self) -> Cache:
         """See `AttentionBlock.cache`. The window is a constant state; entries are counted by the token, rounded up."""
-        rate = self.compress_rate
+        rate = None if self.shared_entries else self.compress_rate
         return Cache(
             width=-(-self.head_dim // rate) if rate else 0,
             state_bytes=self.sliding_window * self.head_dim * STATE_BYTES,
@@ -170,7 +178,8 @@ class CompressedAttention(AttentionBlock):
     def label(self) -> str:
         """See `AttentionBlock.label`."""
         rate = f" 1/{self.compress_rate}" if self.compress_rate else ""
-        return f"compressed{rate}{f' top {self.index_topk}' if self.index_topk else ''}"
+        top = f" top {self.index_topk}" if self.index_topk else ""
+        return f"compressed{rate}{top}{' as before' if self.shared_entries and not self.indexer else ''}"
 
     def tensors(self, hidden_size: int) -> tuple[Tensor | Vector, ...]:
         """See `AttentionBlock.tensors`."""
@@ -188,16 +197,29 @@ class CompressedAttention(AttentionBlock):
             Tensor("o_a_proj", role, each, (Axis("o_rank", self.o_lora_rank),), copies=groups),
             Tensor("o_b_proj", role, low, (hidden,)),
         ]
-        if self.compress_rate:
-            tensors += self._compressor("compressor", hidden, h)
-        if self.indexer and self.compress_rate:
-            heads = Axis("index_heads", self.indexer.num_heads, self.indexer.head_dim)
-            tensors += self._compressor("indexer", hidden, self.indexer.head_dim)
-            tensors += [
-                Tensor("indexer.q_proj", role, q_rank, (heads,)),
-                Tensor("indexer.weights_proj", Role.ROUTER, hidden, (Axis("index_heads", self.indexer.num_heads),)),
-            ]
+        if self.compress_rate and not self.shared_entries:
+            tensors += self._entries(hidden, h) if self.entry_keys else self._compressor("compressor", hidden, h)
+        if self.indexer:
+            tensors += self._index(self.indexer, hidden, q_rank)
         return tuple(tensors)
+
+    def _index(self, indexer: Indexer, hidden: Axis, q_rank: Axis) -> Iterator[Tensor | Vector]:
+        """Yield what picks entries: queries, weights of heads, and keys where they are made here."""
+        role, heads = Role.ATTENTION, Axis("index_heads", indexer.num_heads, indexer.head_dim)
+        if not self.entry_keys:
+            yield from self._compressor("indexer", hidden, indexer.head_dim)
+        elif not self.shared_entries:
+            key = (Axis("index_key", indexer.head_dim),)
+            yield Tensor("indexer.k_proj", role, Axis("latent", self.head_dim), key)
+            yield Vector("indexer.norm", Role.NORM, indexer.head_dim)
+        yield Tensor("indexer.q_proj", role, q_rank, (heads,))
+        yield Tensor("indexer.weights_proj", Role.ROUTER, hidden, (Axis("index_heads", indexer.num_heads),))
+
+    def _entries(self, hidden: Axis, width: int) -> Iterator[Tensor | Vector]:
+        """Yield what makes entries of `width` elements, with a gate where they merge tokens."""
+        made = (Axis("latent", width),) * (2 if (self.compress_rate or 1) > 1 else 1)
+        yield Tensor("compressor.kv_gate_proj", Role.ATTENTION, hidden, made)
+        yield Vector("compressor.kv_norm", Role.NORM, width)
 
     def _compressor(self, prefix: str, hidden: Axis, width: int) -> Iterator[Tensor | Vector]:
         """Yield what merges runs of tokens into entries of `width` elements: a vector, its gate, and a bias by position."""

@@ -32,6 +32,12 @@ class SoftmaxAttention(AttentionBlock):
     """Projections of queries, each with one of the output, of which a router picks some for each token (JetMoE)."""
     query_experts_per_tok: Count | None = None
     """How many of them a token is sent to; their heads stand side by side."""
+    value_experts: Count | None = None
+    """Projections of values, of which a router picks some for each token and adds up their results (K2 Horizon)."""
+    value_experts_per_tok: Count | None = None
+    """How many of them a token is sent to."""
+    earlier_run: Flag = False
+    """Attends besides, with no window, to what an earlier run of the layer keeps; both are mixed by each head (IQuest-LoopCoder)."""
     input_size: Count | None = None
     """Elements of the input, where it is not the hidden size."""
     qkv_bias: Flag = False
@@ -62,6 +68,8 @@ class SoftmaxAttention(AttentionBlock):
     """Tokens attended to, the query's own included."""
     attention_chunk_size: Count | None = None
     """Attention stays within chunks of this many tokens."""
+    attention_chunk_lookback: CountOrZero = 0
+    """Chunks before the query's own that are attended to as well."""
     indexer: Indexer | None = None
     """Picks the positions attended to."""
     index_topk: Count | None = None
@@ -81,8 +89,12 @@ class SoftmaxAttention(AttentionBlock):
             raise ValueError(f"differential attention needs pairs of heads, and there are {n} and {self.kv_heads}")
         if self.sliding_window and self.attention_chunk_size:
             raise ValueError("sliding_window and attention_chunk_size exclude each other")
+        if self.attention_chunk_lookback and not self.attention_chunk_size:
+            raise ValueError("attention_chunk_lookback needs attention_chunk_size")
         if self.indexer and not self.index_topk:
             raise ValueError("an indexer needs index_topk, the most positions it picks")
+        if bool(self.value_experts) != bool(self.value_experts_per_tok):
+            raise ValueError("value_experts and value_experts_per_tok need each other")
         if self.query_experts and (not self.query_experts_per_tok or n % self.query_experts_per_tok):
             raise ValueError("query_experts needs query_experts_per_tok, which divides num_attention_heads")
         return self
@@ -105,7 +117,7 @@ class SoftmaxAttention(AttentionBlock):
         if self.sliding_window:
             return SlidingSpan(self.sliding_window)
         if self.attention_chunk_size:
-            return ChunkedSpan(self.attention_chunk_size)
+            return ChunkedSpan(self.attention_chunk_size, self.attention_chunk_lookback)
         return SelectedSpan(self.index_topk) if self.index_topk else FullSpan()
 
     @property
@@ -117,7 +129,7 @@ class SoftmaxAttention(AttentionBlock):
             width=width,
             span=kept,
             state_bytes=self.state_elements * STATE_BYTES,
-            index_width=self.indexer.head_dim if self.indexer else 0,
+            index_width=self.indexer.key_width if self.indexer else 0,
         )
 
     @property
@@ -140,6 +152,8 @@ class SoftmaxAttention(AttentionBlock):
         inner = Axis("hidden", self.input_size) if self.input_size else hidden
         n, v = self.num_attention_heads, self.value_dim
         tensors: list[Tensor | Vector] = [*self._inputs(inner)]
+        if self.value_experts:
+            tensors += self._value_experts(inner)
         if not self.query_experts:
             tensors.append(
                 Tensor("o_proj", Role.ATTENTION, Axis("query_heads", n, v), (hidden,), bias=self.output_bias)
@@ -177,12 +191,27 @@ class SoftmaxAttention(AttentionBlock):
         yield Tensor("query_experts.q_proj", Role.ATTENTION, hidden, (heads,), copies=copies, used=used)
         yield Tensor("query_experts.o_proj", Role.ATTENTION, values, (hidden,), copies=copies, used=used)
 
+    def _value_experts(self, inner: Axis) -> Iterator[Tensor]:
+        """Yield the router of values, and their projections."""
+        copies = Axis("value_experts", self.value_experts or 1)
+        values = Axis("kv_heads", self.kv_heads, self.value_dim)
+        yield Tensor("value_router", Role.ROUTER, inner, (Axis("router", copies.size),))
+        yield Tensor(
+            "value_experts.v_proj",
+            Role.ATTENTION,
+            inner,
+            (values,),
+            copies=copies,
+            used=self.value_experts_per_tok,
+        )
+
     def _projected(self) -> tuple[Axis, ...]:
         """Return the axes of queries, keys and values, and of the gate, which is projected with them."""
         n, h, v = self.num_attention_heads, self.head_dim, self.value_dim
         axes = [Axis("query_heads", n, h)]
         if not self.shared_kv:
-            axes.append(Axis("kv_heads", self.kv_heads, h if self.tied_values else h + v))
+            keys_alone = self.tied_values or self.value_experts
+            axes.append(Axis("kv_heads", self.kv_heads, h if keys_alone else h + v))
         if self.output_gate and not self._plain_gate:
             axes.append(self._gate)
         return tuple(axes)

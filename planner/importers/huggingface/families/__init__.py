@@ -18,6 +18,8 @@ from planner.importers.huggingface.families import (
     gpt_like,
     hybrid,
     latent_kinds,
+    ling,
+    linked,
     llama_like,
     looped,
     mixed,
@@ -25,6 +27,7 @@ from planner.importers.huggingface.families import (
     moe_layered,
     multimodal,
     older,
+    pangu,
     pictures,
     qwen,
     qwen4,
@@ -34,6 +37,7 @@ from planner.importers.huggingface.families import (
     samba,
     served,
     speech,
+    step,
 )
 from planner.importers.huggingface.families.family import Family
 
@@ -67,6 +71,10 @@ FAMILIES: dict[str, Family] = {
     **pictures.FAMILIES,
     **composite.FAMILIES,
     **documents.FAMILIES,
+    **ling.FAMILIES,
+    **pangu.FAMILIES,
+    **step.FAMILIES,
+    **linked.FAMILIES,
     **multimodal.FAMILIES,
 }
 

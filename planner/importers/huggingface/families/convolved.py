@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from planner.importers.huggingface.class_defaults import class_defaults
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
 from planner.importers.huggingface.parts.basics import always, build, first_layers, is_kind, kinds, layer_count
@@ -263,20 +265,25 @@ def _zaya_model(config: Config) -> dict[str, Any]:
     }
 
 
+INKLING = Family(
+    attention=_ink_attention(qk_norm="head"),
+    ffn=_ink_ffn,
+    layer=_ink_layer,
+    model=_ink_model,
+    tied="never",
+    ignored=(
+        "shared_expert_sink",
+        "unpadded_vocab_size",
+        "logits_mup_width_multiplier",
+        "number_of_conv_states",
+        "mtp_local_layer_ids",
+    ),
+)
+
 FAMILIES: dict[str, Family] = {
-    "inkling_text": Family(
-        attention=_ink_attention(qk_norm="head"),
-        ffn=_ink_ffn,
-        layer=_ink_layer,
-        model=_ink_model,
-        tied="never",
-        ignored=(
-            "shared_expert_sink",
-            "unpadded_vocab_size",
-            "logits_mup_width_multiplier",
-            "number_of_conv_states",
-            "mtp_local_layer_ids",
-        ),
+    "inkling_text": INKLING,
+    "inkling_model": replace(
+        INKLING, aliases={"conv_kernel_size": "sconv_kernel_size"}, defaults=dict(class_defaults("inkling_text"))
     ),
     "inkling2_text": Family(
         attention=_ink_attention(output_gate="element"),

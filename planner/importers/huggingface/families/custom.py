@@ -117,7 +117,7 @@ def _nas_layer(config: Config, index: int) -> dict[str, Any]:
     return {"norms": len(kept), "projections": projections}
 
 
-# ---- Arctic, Ling ----------------------------------------------------------------------------------------------------
+# ---- Arctic ----------------------------------------------------------------------------------------------------------
 
 _arctic_experts = Experts(number="num_local_experts", width="intermediate_size")
 _arctic_dense = dense()
@@ -137,22 +137,6 @@ def _arctic_norms(config: Config, index: int) -> int:
     return 3 if beside and (index + 1) % config.integer("moe_layer_frequency", 2) == 0 else 2
 
 
-_ling = Family(
-    attention=softmax(
-        bias="use_qkv_bias",
-        output_bias="use_bias",
-        qk_norm=each(lambda config: "head" if config.flag("use_qk_norm", default=False) else None),
-    ),
-    ffn=Experts(
-        shared=several("n_shared_experts"),
-        sparse=after_dense(),
-        bias="use_bias",
-        shared_bias="use_bias",
-        otherwise=dense(bias="use_bias"),
-    ),
-    ignored=("moe_router_enable_expert_bias", "norm_head", "norm_softmax", "moe_shared_expert_intermediate_size"),
-)
-
 # ---- the table -------------------------------------------------------------------------------------------------------
 
 _MHA = replace(LLAMA, attention=softmax(bias="bias", output_bias="bias"), ffn=dense())
@@ -167,13 +151,27 @@ _minimax_01 = replace(
     ignored=("shared_intermediate_size", "shared_moe_mode", "postnorm", "layernorm_full_attention_alpha"),
 )
 
+_KIMI_AUDIO = (
+    "kimia_adaptor_input_dim",
+    "kimia_audio_output_vocab",
+    "kimia_media_begin",
+    "kimia_media_end",
+    "kimia_mimo_audiodelaytokens",
+    "kimia_mimo_layers",
+    "kimia_mimo_transformer_from_layer_index",
+    "kimia_text_output_vocab",
+    "kimia_token_offset",
+    "num_audio_special_tokens",
+    "num_base_tokens",
+    "use_whisper_feature",
+)
+"""Fields of Kimi-Audio that are not the text model's."""
+
 FAMILIES: dict[str, Family] = {
     "arctic": Family(attention=softmax(window=window_everywhere), ffn=_arctic_ffn, norms=_arctic_norms),
-    "bailing_moe": _ling,
-    "bailing_moe_v2": _ling,
     "RefinedWeb": GPT_LIKE["falcon"],
     "RefinedWebModel": GPT_LIKE["falcon"],
-    "phi3_v": replace(LLAMA_LIKE["phi3"], ignored=("embd_layer", "img_processor")),
+    "phi3_v": replace(LLAMA_LIKE["phi3"], at_top=True, ignored=("embd_layer", "img_processor")),
     "baichuan": replace(LLAMA, attention=softmax()),
     "xverse": replace(LLAMA, attention=softmax()),
     "internlm": _MHA,
@@ -212,6 +210,7 @@ FAMILIES: dict[str, Family] = {
         aliases={"head_dim": "kv_channels"},
         ignored=("num_key_value_heads", "visual"),
     ),
+    "kimi_audio": replace(QWEN2, at_top=True, ignored=_KIMI_AUDIO),
     "phi-msft": Family(
         attention=softmax(bias=True, output_bias=True),
         ffn=dense(kind="plain", bias=True, width=four_times("n_inner")),
@@ -240,6 +239,7 @@ FAMILIES: dict[str, Family] = {
     "minimax_text_01": _minimax_01,
     "minimax_m1": _minimax_01,
     "minimax_m3": LAYERED["minimax_m3_vl_text"],
+    "minimax_m3_text": LAYERED["minimax_m3_vl_text"],
     "stablelm_epoch": LLAMA_LIKE["stablelm"],
     "hunyuan": replace(
         MOE["hunyuan_v1_moe"],

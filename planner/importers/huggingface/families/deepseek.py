@@ -17,6 +17,7 @@ from planner.model import (
     MixtureOfExperts,
     Projection,
     SoftmaxAttention,
+    Table,
 )
 
 MLP_KINDS = ("dense", "sparse")
@@ -122,6 +123,28 @@ def _longcat_ffn(config: Config, index: int) -> tuple[FeedForward | MixtureOfExp
     return (one, one, routed)
 
 
+def _longcat_model(config: Config) -> dict[str, Any]:
+    """LongCat-Flash-Lite: tables of n-grams, each with a few rows more than the one before and a projection to the hidden size."""
+    if not config.given("ngram_vocab_size_ratio"):
+        return {}
+    rows = int(config.real("ngram_vocab_size_ratio", 1.0) * config.integer("vocab_size"))
+    number = config.integer("emb_split_num") * (config.integer("emb_neighbor_num") - 1)
+    if not number or config.integer("hidden_size") % number:
+        config.fault("emb_split_num", f"and emb_neighbor_num make {number} tables, which have to share out hidden_size")
+        config.raise_faults()
+    hidden = config.integer("hidden_size")
+    width = hidden // number
+    return {
+        "tables": tuple(
+            Table(name=f"ngram_embeddings.{place}", rows=rows + 2 * place + 1, width=width) for place in range(number)
+        ),
+        "projections": tuple(
+            Projection(name=f"ngram_projection.{place}", input_size=width, output_size=hidden)
+            for place in range(number)
+        ),
+    }
+
+
 # ---- others ----------------------------------------------------------------------------------------------------------
 
 
@@ -191,7 +214,20 @@ FAMILIES: dict[str, Family] = {
     "minicpm3": Family(attention=latent(values=_minicpm_values), ffn=dense(bias="mlp_bias"), tied=True),
     "youtu": Family(attention=latent(), ffn=dense(bias="mlp_bias")),
     "longcat_flash": Family(
-        attention=_longcat_attention, ffn=_longcat_ffn, norms=4, layers=layer_count, ignored=("zero_expert_type",)
+        attention=_longcat_attention,
+        ffn=_longcat_ffn,
+        model=_longcat_model,
+        norms=4,
+        layers=layer_count,
+        ignored=(
+            "zero_expert_type",
+            "mla_scale_kv_lora",
+            "mla_scale_q_lora",
+            "attention_method",
+            "params_dtype",
+            "rounter_params_dtype",
+            "moe_impl",
+        ),
     ),
     "hy_v4": HY4,
     "hy_v4_vl_text": HY4,

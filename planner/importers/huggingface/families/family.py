@@ -44,6 +44,8 @@ class Family:
         See `planner.importers.huggingface.config.Config`; the defaults prevail over the recorded class defaults.
     ignored : tuple of str
         Fields of this architecture that change nothing that is counted.
+    plain : tuple of str
+        Tensors that checkpoints do not quantise though no list in the file says so.
     flat : callable, optional
         Turns a file of nested parts into one part, which is then read as if it stood at the top.
     decoders : mapping, optional
@@ -54,6 +56,8 @@ class Family:
         The file describes several towers: the type of the text part where the part does not say it. With `flat`, the decoder's.
     towers : bool
         There are towers beside the text model, even if no part of the file describes them.
+    at_top : bool
+        The file describes several towers, and keeps the fields of the text part at its top.
     tie : Tie
         Where such a file says whether the embeddings are tied: at the top, in the text part, in either, in the first of them that says
         anything, or nowhere.
@@ -70,11 +74,13 @@ class Family:
     aliases: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
     flat: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     decoders: Mapping[str, Family] | None = None
     flat_prefix: str = "decoder."
     text: str | None = None
     towers: bool = False
+    at_top: bool = False
     tie: Tie = "top"
 
 

@@ -15,7 +15,9 @@ from planner.model import Projection, Table
 
 SLIDING = ("full_attention", "sliding_attention")
 _alternate = kinds(every(2, other="sliding_attention"), known=SLIDING)
-_one_in_six = kinds(every("sliding_window_pattern", 6, other="sliding_attention"), known=SLIDING)
+_one_in_six = kinds(
+    every("sliding_window_pattern", 6, other="sliding_attention"), known=(*SLIDING, "chunked_attention")
+)
 _one_in_five = kinds(every(5, other="sliding_attention"), known=SLIDING)
 _plain_six = kinds(every(6, other="sliding_attention"), known=SLIDING)
 
@@ -25,6 +27,13 @@ def _bidirectional_window(config: Config, index: int) -> int | None:
     window = window_on(_one_in_six)(config, index)
     both = config.get("use_bidirectional_attention")
     return window // 2 + 1 if window and both is True else window
+
+
+def _chunks(config: Config, index: int) -> dict[str, Any]:
+    """Rnj-1: layers of chunks as long as the window, each of which sees the one before it as well."""
+    if _one_in_six(config, index) != "chunked_attention":
+        return {}
+    return {"attention_chunk_size": config.integer("sliding_window"), "attention_chunk_lookback": 1}
 
 
 # ---- per-layer embeddings (Gemma 3n, Gemma 4) ------------------------------------------------------------------------
@@ -183,7 +192,11 @@ GEMMA2 = Family(
 GEMMA3 = replace(
     GEMMA2,
     attention=softmax(
-        window=_bidirectional_window, bias="attention_bias", output_bias="attention_bias", qk_norm="head"
+        window=_bidirectional_window,
+        bias="attention_bias",
+        output_bias="attention_bias",
+        qk_norm="head",
+        more=_chunks,
     ),
 )
 GEMMA4 = Family(
@@ -206,6 +219,7 @@ FAMILIES: dict[str, Family] = {
     "gemma2": GEMMA2,
     "vaultgemma": replace(GEMMA2, norms=2),
     "gemma3_text": GEMMA3,
+    "rnj1": GEMMA3,
     "gemma3n_text": Family(
         attention=softmax(
             window=window_on(_one_in_five),

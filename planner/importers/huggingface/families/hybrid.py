@@ -13,7 +13,6 @@ from planner.importers.huggingface.parts.basics import (
     choose,
     each,
     every,
-    first_layers,
     is_kind,
     kinds,
     layer_count,
@@ -24,7 +23,6 @@ from planner.importers.huggingface.parts.recurrent import (
     Mamba2Reader,
     expanded,
     gated_delta,
-    kimi_delta,
     lightning,
     mamba,
     short_convolution,
@@ -83,7 +81,7 @@ def _granite(config: Config, index: int) -> Any:
     return build(config, FeedForward, kind="gated", intermediate_size=config.integer("shared_intermediate_size"))
 
 
-# ---- MiniMax-01, LFM2, Kimi Linear, OLMo hybrid, Bailing -------------------------------------------------------------
+# ---- MiniMax-01, LFM2, Kimi Linear, OLMo hybrid, Alice AI -------------------------------------------------------------
 
 
 def _minimax_rule(config: Config, index: int) -> str:
@@ -156,8 +154,29 @@ def _kimi_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
         value_head_dim=size,
         conv_kernel=own.optional("short_conv_kernel_size") or config.integer("linear_conv_kernel_dim", 4),
         decay_rank=size,
-        gate_rank=size,
+        gate_rank=None if own.flag("use_full_rank_gate", default=False) else size,
     )
+
+
+def _kimi_gate(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+    """Kimi K3: a gate for each element of the result."""
+    return {"output_gate": "element" if config.flag("mla_use_output_gate", default=False) else None}
+
+
+def _kimi_layer(config: Config, index: int) -> dict[str, Any]:
+    """Kimi K3: a norm of what experts read and write in, and each half reads a mixture of the results of earlier blocks."""
+    narrow = config.optional("routed_expert_hidden_size")
+    normed = narrow if config.flag("latent_moe_use_norm", default=False) and _kimi_sparse(config, index) else None
+    return {"other_parameters": (normed or 0) + (2 if config.given("attn_res_block_size") else 0) * _mixture(config)}
+
+
+def _mixture(config: Config) -> int:
+    """Return what mixes the results of earlier blocks (Attention Residuals): a vector and a norm."""
+    return 2 * config.integer("hidden_size")
+
+
+def _kimi_model(config: Config) -> dict[str, Any]:
+    return {"other_parameters": _mixture(config) if config.given("attn_res_block_size") else 0}
 
 
 _kimi_sparse = is_kind(
@@ -168,7 +187,6 @@ _kimi_sparse = is_kind(
     ),
     "sparse",
 )
-_bailing_kinds = kinds(every("layer_group_size", 6, other="linear_attention"), known=KINDS)
 
 
 def _olmo_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
@@ -195,6 +213,41 @@ def _olmo_rule(config: Config, index: int) -> str:
 
 
 _olmo_attention = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="full")
+
+# ---- Alice AI --------------------------------------------------------------------------------------------------------
+
+
+def _alice_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
+    """Alice AI: Kimi Delta Attention under Qwen's field names, with as many heads of keys as of values."""
+    heads, size = config.integer("linear_num_key_heads"), config.integer("linear_key_head_dim")
+    for field, expected in (("linear_num_value_heads", heads), ("linear_value_head_dim", size)):
+        if config.integer(field, expected) != expected:
+            config.fault(field, f"{config.integer(field)} is not the {expected} of the keys")
+            config.raise_faults()
+    return build(
+        config,
+        DeltaAttention,
+        kind="kda",
+        num_key_heads=heads,
+        num_value_heads=heads,
+        key_head_dim=size,
+        value_head_dim=size,
+        conv_kernel=config.integer("linear_conv_kernel_dim", 4),
+        decay_rank=size,
+        gate_rank=size,
+    )
+
+
+def _alice_layer(config: Config, index: int) -> dict[str, Any]:
+    """Alice AI: each half reads a mixture of the results of earlier blocks, chosen by a vector and a norm (Attention Residuals)."""
+    return {"other_parameters": (2 if index else 1) * _mixture(config)}
+
+
+def _alice_model(config: Config) -> dict[str, Any]:
+    return {"other_parameters": _mixture(config)}
+
+
+_alice_kinds = kinds(every("full_attention_interval", 4, other="linear_attention"), known=KINDS)
 
 _LARA = ("linear_attention", "sliding_attention", "linear_attention", "full_attention", "sliding_attention")
 """Lara: the pattern of the class, where the file lists no layers."""
@@ -251,29 +304,48 @@ FAMILIES: dict[str, Family] = {
     ),
     "kimi_linear": Family(
         attention=choose(
-            kinds(_kimi_rule, known=KINDS), {"linear_attention": _kimi_delta, "full_attention": latent()}, "layer_types"
+            kinds(_kimi_rule, known=KINDS),
+            {"linear_attention": _kimi_delta, "full_attention": latent(more=_kimi_gate)},
+            "layer_types",
         ),
-        ffn=Experts(shared=several("n_shared_experts"), sparse=_kimi_sparse),
+        ffn=Experts(shared=several("n_shared_experts"), sparse=_kimi_sparse, latent="routed_expert_hidden_size"),
+        layer=_kimi_layer,
+        model=_kimi_model,
         tied="never",
-        ignored=("mla_use_nope",),
+        ignored=(
+            "activation_situ_beta",
+            "activation_situ_linear_beta",
+            "mla_use_nope",
+            "moe_router_activation_func",
+            "use_grouped_topk",
+        ),
+        # Kimi K3: bf16 in the files (sgl-project/sglang pull request 35406), and not in the block's list.
+        plain=("latent_in_proj", "latent_out_proj"),
     ),
-    "bailing_hybrid": Family(
+    "alice_ai": Family(
         attention=choose(
-            _bailing_kinds,
+            _alice_kinds,
             {
-                "linear_attention": kimi_delta(
-                    "num_attention_heads", "head_dim", "short_conv_kernel_size", low_rank=False
-                ),
-                "full_attention": latent(more=fixed(output_gate="head")),
+                "linear_attention": _alice_delta,
+                "full_attention": softmax(qk_norm="head", more=fixed(output_gate="element")),
             },
             "layer_types",
         ),
-        ffn=Experts(
-            shared=several("n_shared_experts"),
-            sparse=is_kind(kinds(first_layers("first_k_dense_replace", 1), "mlp_layer_types", MLP_KINDS), "sparse"),
+        ffn=Experts(shared="shared_expert_intermediate_size", shared_gate=True),
+        layer=_alice_layer,
+        model=_alice_model,
+        ignored=(
+            "attn_output_gate",
+            "block_attn_res_block_size",
+            "decoder_sparse_step",
+            "full_attention_interval",
+            "intermediate_size",
+            "kda_allow_negative_eigenvalues",
+            "mlp_only_layers",
+            "number_of_conv_states",
+            "router_bias_correction",
+            "router_score_function",
         ),
-        tied="never",
-        ignored=("linear_conv_kernel_dim", "linear_num_heads", "layer_group_size"),
     ),
     "olmo_hybrid": Family(
         attention=choose(

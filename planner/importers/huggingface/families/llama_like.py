@@ -75,6 +75,20 @@ def _diff_llama(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     return {"other_parameters": 4 * (config.optional("head_dim") or config.integer("hidden_size") // heads)}
 
 
+def _motif(config: Config, index: int) -> dict[str, Any]:
+    """Motif: differential attention with a norm of each pair of heads, and an activation with four learned parameters."""
+    size = _diff_llama(config, index)["other_parameters"] // 4
+    return {"other_parameters": 6 * size + (4 if config.text("hidden_act", "poly_norm") == "poly_norm" else 0)}
+
+
+def _motif_inputs(config: Config, index: int) -> bool:
+    return config.flag("qkv_bias", default=_motif_output(config, index))
+
+
+def _motif_output(config: Config, index: int) -> bool:  # noqa: ARG001
+    return flag(config, "attention_bias") or flag(config, "use_bias")
+
+
 def _adaptive_norm(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     """Voxtral Realtime: a norm that depends on the delay, through a bottleneck of 32."""
     hidden, middle = config.integer("hidden_size"), 32
@@ -159,6 +173,7 @@ FAMILIES: dict[str, Family] = {
     "granite": LLAMA,
     "helium": replace(LLAMA, attention=softmax(bias="attention_bias")),
     "iquestcoder": LLAMA,
+    "telechat3": LLAMA,
     "mistral": MISTRAL,
     "ministral": replace(MISTRAL, attention=softmax(window=window_on(kinds(_ministral, known=SLIDING)))),
     "ministral3": MISTRAL,
@@ -198,6 +213,12 @@ FAMILIES: dict[str, Family] = {
         attention=softmax(bias="attention_bias", output_bias="attention_bias", more=fixed(differential=True)),
         ffn=dense(),
         layer=_diff_llama,
+    ),
+    "motif": Family(
+        attention=softmax(bias=_motif_inputs, output_bias=_motif_output, more=fixed(differential=True)),
+        ffn=dense(bias="use_bias"),
+        layer=_motif,
+        ignored=("attn_rms_norm_eps", "max_window_layers", "use_sliding_window", "sliding_window"),
     ),
     "olmo": Family(attention=llama_attention, ffn=dense(), norm=NO_WEIGHT, ignored=("clip_qkv",)),
     "olmo2": Family(

@@ -159,7 +159,79 @@ def _ouro_model(config: Config) -> dict[str, Any]:
     return {"other_parameters": config.integer("hidden_size") + 1}
 
 
+# ---- IQuest-LoopCoder: the stack runs again, and looks back at what the first run kept --------------------------------
+
+
+def _loop_layers(config: Config) -> int:
+    runs = config.integer("num_hidden_layers") * config.integer("loop_num", 2)
+    return _checked(config, "loop_num", runs)
+
+
+def _again(config: Config, index: int) -> bool:
+    return index >= config.integer("num_hidden_layers")
+
+
+def _loop_attention(config: Config, index: int) -> SoftmaxAttention:
+    """IQuest-LoopCoder: later runs have a window of their own, and attend to the whole cache of the first run as well."""
+    if not _again(config, index):
+        return _attention(config)
+    window = config.integer("loop_window_size", 64)
+    return _attention(config, shared_weights=True, sliding_window=window, earlier_run=True)
+
+
+def _loop_layer(config: Config, index: int) -> dict[str, Any]:
+    """IQuest-LoopCoder: a vector and an offset for each head, by which later runs mix both results; norms are stored once."""
+    if _again(config, index):
+        return {"norms": 0}
+    attention = _attention(config)
+    return {"other_parameters": attention.num_attention_heads * (attention.head_dim + 1)}
+
+
+# ---- Nanbeige: the whole stack runs several times ---------------------------------------------------------------------
+
+_NANBEIGE_MORE = (
+    "enable_depth_attention",
+    "enable_double_loop_split",
+    "enable_hyper_connection",
+    "enable_mhc",
+    "emb_neighbor_num",
+    "emb_split_num",
+    "insert_ngram_layer_idx",
+    "loop_middle_layers",
+    "loop_share_kv",
+    "ngram_vocab_size_ratio",
+    "qk_layernorm",
+)
+
+
+def _nanbeige_layers(config: Config) -> int:
+    for field in _NANBEIGE_MORE:
+        if config.get(field):
+            config.fault(field, "is not supported")
+    config.raise_faults()
+    runs = config.integer("num_hidden_layers") * config.integer("num_loops", 1)
+    return _checked(config, "num_loops", runs)
+
+
+def _nanbeige_layer(config: Config, index: int) -> dict[str, Any]:
+    return {"norms": 0} if _again(config, index) else {}
+
+
 FAMILIES: dict[str, Family] = {
+    "iquestloopcoder": Family(
+        attention=_loop_attention,
+        ffn=lambda config, index: _network(config, shared=_again(config, index)),
+        layers=_loop_layers,
+        layer=_loop_layer,
+        ignored=("max_window_layers", "use_sliding_window", "sliding_window"),
+    ),
+    "nanbeige": Family(
+        attention=lambda config, index: _attention(config, shared_weights=_again(config, index)),
+        ffn=lambda config, index: _network(config, shared=_again(config, index)),
+        layers=_nanbeige_layers,
+        layer=_nanbeige_layer,
+        ignored=("skip_loop_final_norm", "loop_loss_weights"),
+    ),
     "hrm_text": Family(
         attention=_hrm_attention,
         ffn=_hrm_ffn,

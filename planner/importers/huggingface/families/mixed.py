@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from planner.importers.huggingface.config import Config
@@ -23,13 +24,20 @@ def _nemotron_kinds(config: Config) -> tuple[str, ...]:
 
     def read() -> tuple[str, ...]:
         field = next(
-            (f for f in ("layer_types", "layers_block_type", "hybrid_override_pattern") if config.given(f)), ""
+            (
+                f
+                for f in ("layer_types", "layers_block_type", "hybrid_override_pattern", "block_configs")
+                if config.given(f)
+            ),
+            "",
         )
         if not field:
             config.fault("hybrid_override_pattern", "is missing, it says what each layer is")
             config.raise_faults()
         stated = config.get(field)
         found = tuple(stated) if isinstance(stated, str) else tuple(config.listed(field) or ())
+        if field == "block_configs":
+            found = tuple(block.get("block_type") if isinstance(block, Mapping) else block for block in found)
         names = tuple(_LETTERS.get(str(k), LEGACY_KINDS.get(str(k), str(k))) for k in found)
         strange = sorted(set(names) - set(_NEMOTRON_KINDS))
         if strange or not names:
@@ -84,7 +92,19 @@ _nemotron_networks = {
 
 
 def _nemotron(readers: dict[str, Any]) -> Any:
-    return lambda config, index: readers[_nemotron_kinds(config)[index]](config, index)
+    def read(config: Config, index: int) -> Any:
+        return readers[_nemotron_kinds(config)[index]](_own_fields(config, index), index)
+
+    return read
+
+
+def _own_fields(config: Config, index: int) -> Config:
+    """Nemotron-H found by a search (Puzzle): `block_configs` has, for each layer, fields that replace those of the whole."""
+    blocks = config.listed("block_configs", len(_nemotron_kinds(config)))
+    block = blocks[index] if blocks is not None else None
+    if not isinstance(block, Mapping):
+        return config
+    return config.overlaid(("block", index), {key: value for key, value in block.items() if value is not None})
 
 
 # ---- Zamba -----------------------------------------------------------------------------------------------------------
@@ -223,21 +243,24 @@ def _zamba2_layer(config: Config, index: int) -> dict[str, Any]:
     return {"norms": 1, "projections": tuple(projections), "other_parameters": others}
 
 
+NEMOTRON = Family(
+    attention=_nemotron(_nemotron_mixers),
+    ffn=_nemotron(_nemotron_networks),
+    layers=_nemotron_count,
+    tied="never",
+    norms=1,
+    aliases={
+        "head_dim": "attention_head_dim",
+        "n_groups": "mamba_n_groups",
+        "conv_kernel": "mamba_d_conv",
+        "use_conv_bias": "mamba_conv_bias",
+    },
+    ignored=("time_step_rank", "expand", "mamba_expand", "sliding_window", "attention_bias"),
+)
+
 FAMILIES: dict[str, Family] = {
-    "nemotron_h": Family(
-        attention=_nemotron(_nemotron_mixers),
-        ffn=_nemotron(_nemotron_networks),
-        layers=_nemotron_count,
-        tied="never",
-        norms=1,
-        aliases={
-            "head_dim": "attention_head_dim",
-            "n_groups": "mamba_n_groups",
-            "conv_kernel": "mamba_d_conv",
-            "use_conv_bias": "mamba_conv_bias",
-        },
-        ignored=("time_step_rank", "expand", "mamba_expand", "sliding_window", "attention_bias"),
-    ),
+    "nemotron_h_puzzle": NEMOTRON,
+    "nemotron_h": NEMOTRON,
     "zamba": Family(attention=_zamba_attention, ffn=_zamba_ffn, layer=_zamba_layer, tied=True),
     "zamba2": Family(
         attention=_zamba2_attention,

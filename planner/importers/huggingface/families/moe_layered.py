@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import build, is_kind, kinds
-from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
+from planner.importers.huggingface.parts.basics import build, each, flag, is_kind, kinds
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, qwen_sparse, several
 from planner.importers.huggingface.parts.softmax import softmax, softmax_kind, window_on
 from planner.model import Indexer, SoftmaxAttention
 
@@ -89,6 +90,9 @@ def _mimo_heads(config: Config, index: int) -> dict[str, Any]:
     }
 
 
+_MIMO_NOISE = ("attention_chunk_size", "attention_projection_layout")
+
+
 def _step_rule(config: Config, index: int) -> str:  # noqa: ARG001
     return "full_attention"
 
@@ -97,10 +101,11 @@ _step_kinds = kinds(_step_rule, known=SLIDING)
 
 
 def _step_heads(config: Config, index: int) -> dict[str, Any]:
-    """Step 3.5: layers with a window have query heads of their own; every head has a gate."""
+    """Step 3.5: layers with a window have query heads of their own; every head has a gate, unless the file says it has none."""
     other = config.part("attention_other_setting").optional("num_attention_heads")
     heads = config.optional("num_sliding_attention_heads") or other
-    fields: dict[str, Any] = {"output_gate": "head", "gate_bias": False}
+    gated = config.flag("use_head_wise_attn_gate", default=True)
+    fields: dict[str, Any] = {"output_gate": "head", "gate_bias": False} if gated else {}
     if _step_kinds(config, index) == "sliding_attention" and heads:
         fields["num_attention_heads"] = heads
     return fields
@@ -134,7 +139,64 @@ def _jet_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     return {"other_parameters": 2 * config.integer("hidden_size")}
 
 
+# ---- K2 Horizon ------------------------------------------------------------------------------------------------------
+
+
+def _horizon_heads(config: Config, index: int) -> dict[str, Any]:
+    """K2 Horizon: layers with experts have experts of values as well; a gate for each element of the result."""
+    fields: dict[str, Any] = {}
+    if config.given("attention_gate_func"):
+        fields |= {"output_gate": "element", "gate_bias": False}
+    experts = config.optional("mova_num_experts", 0, least=0)
+    if experts and _horizon_sparse(config, index):
+        fields |= {"value_experts": experts, "value_experts_per_tok": config.integer("mova_num_experts_per_tok")}
+    return fields
+
+
+def _horizon_sparse(config: Config, index: int) -> bool:
+    return qwen_sparse(config, index) and bool(config.optional("num_experts", 0, least=0))
+
+
+def _horizon_layer(config: Config, index: int) -> dict[str, Any]:
+    """K2 Horizon: a correction for each expert of values."""
+    more = _horizon_heads(config, index).get("value_experts", 0)
+    return {"other_parameters": more if flag(config, "moe_gate_bias") else 0}
+
+
+MIMO = Family(
+    attention=softmax(window=_mimo_window, bias="attention_bias", more=_mimo_heads),
+    ffn=Experts(
+        shared=_shared,
+        sparse=is_kind(
+            kinds(
+                lambda config, index: "sparse" if after_dense("first_k_dense_replace", 1)(config, index) else "dense",
+                "mlp_layer_types",
+                MLP_KINDS,
+            ),
+            "sparse",
+        ),
+    ),
+    ignored=_MIMO_NOISE,
+)
+
 FAMILIES: dict[str, Family] = {
+    "k2_horizon": Family(
+        attention=softmax(
+            bias="attention_bias",
+            output_bias="attention_bias",
+            qk_norm=each(lambda config: "full" if flag(config, "query_key_norm") else None),
+            more=_horizon_heads,
+        ),
+        ffn=Experts(shared=_shared, router_bias="moe_gate_bias", sparse=_horizon_sparse),
+        layer=_horizon_layer,
+        ignored=(
+            "layernorm_num_groups",
+            "rope_head_dim",
+            "router_score_func",
+            "mlp_only_layers",
+            "decoder_sparse_step",
+        ),
+    ),
     "jetmoe": Family(
         attention=_jet_attention,
         ffn=Experts(width="intermediate_size"),
@@ -153,23 +215,9 @@ FAMILIES: dict[str, Family] = {
         ),
         ignored=("moe_intermediate_size", "use_qk_norm", "qk_norm_type", "attention_output_gate", "n_shared_experts"),
     ),
-    "mimo_v2_flash": Family(
-        attention=softmax(window=_mimo_window, bias="attention_bias", more=_mimo_heads),
-        ffn=Experts(
-            shared=_shared,
-            sparse=is_kind(
-                kinds(
-                    lambda config, index: (
-                        "sparse" if after_dense("first_k_dense_replace", 1)(config, index) else "dense"
-                    ),
-                    "mlp_layer_types",
-                    MLP_KINDS,
-                ),
-                "sparse",
-            ),
-        ),
-        ignored=("attention_chunk_size",),
-    ),
+    "mimo_v2_flash": MIMO,
+    "mimo_v2": MIMO,
+    "mimo_v2_omni": replace(MIMO, at_top=True),
     "step3p5": Family(
         attention=softmax(
             window=window_on(_step_kinds),
@@ -185,6 +233,6 @@ FAMILIES: dict[str, Family] = {
             otherwise=dense(bias="mlp_bias"),
         ),
         aliases={"num_key_value_heads": "num_attention_groups", "share_expert_dim": "share_expert_dims"},
-        ignored=("per_layer_config",),
+        ignored=("per_layer_config", "use_qk_norm"),
     ),
 }

@@ -49,13 +49,13 @@ TEXT_TYPES = {
     "hunyuan_vl": "hunyuan_vl_text",
     "NVLM_D": "qwen2",
     "NemotronH_Nano_VL_V2": "nemotron_h",
+    "nemotron_nano_vl_v2": "nemotron_h",
     "nvlm_d": "qwen2",
     "skywork_chat": "qwen2",
     "opencua": "qwen2",
     "interns1": "qwen3",
     "ovis": "qwen2",
     "ovis2_5": "qwen3",
-    "nemotron_nano_vl_v2": "nemotron_h",
     "emu3": "llama",
     "granite_docling": "granite_docling_text",
     "granite_speech": "granite",
@@ -124,7 +124,37 @@ TEXT_TYPES = {
     "voxtral": "llama",
     "voxtral_realtime": "voxtral_realtime_text",
     "hy_v4_vl": "hy_v4_vl_text",
+    # Of the model's own code, as vLLM's model files and configuration classes define them (0.33.0).
+    "Llama_Nemotron_Nano_VL": "llama",
+    "NemotronH_Nano_Omni_Reasoning_V3": "nemotron_h",
+    "NemotronH_Omni_Reasoning_V3": "nemotron_h",
+    "NemotronH_Super_Omni_Reasoning_V3": "nemotron_h",
+    "alpamayo2_super": "qwen3_vl",
+    "bagel": "qwen2",
+    "bee": "qwen3",
+    "eagle_2_5_vl": "qwen2",
+    "funaudiochat": "qwen2",
+    "hyperclovax_vlm": "hyperclovax",
+    "interns1_pro": "interns1_pro_text",
+    "interns2_mobius": "interns2_mobius_text",
+    "interns2_preview": "qwen3_5_moe_text",
+    "isaac": "qwen3",
+    "kanana-1.5-v": "llama",
+    "llava_onevision2": "qwen3",
+    "llava_onevision2_moe": "qwen3_moe",
+    "midashenglm": "qwen2_5_omni_text",
+    "minimax_vl_01": "minimax_text_01",
+    "moss_audio": "qwen3",
+    "openvla": "llama",
+    "ovis2_6": "qwen3",
+    "ovis2_6_moe": "qwen3_moe",
+    "pixtral": "mistral",
+    "r_4b": "qwen3",
+    "umm": "qwen2",
 }
+
+AT_TOP = frozenset({"isaac"})
+"""Types whose files keep the text part's fields at their top, or nest them."""
 
 TIED_BY_TEXT = frozenset(
     {
@@ -150,6 +180,32 @@ TIED_BY_TEXT = frozenset(
 
 TIED_BY_EITHER = frozenset(
     {
+        "Llama_Nemotron_Nano_VL",
+        "NemotronH_Nano_Omni_Reasoning_V3",
+        "NemotronH_Omni_Reasoning_V3",
+        "NemotronH_Super_Omni_Reasoning_V3",
+        "alpamayo2_super",
+        "bagel",
+        "bee",
+        "deepseek_ocr2",
+        "eagle_2_5_vl",
+        "funaudiochat",
+        "hyperclovax_vlm",
+        "interns1_pro",
+        "interns2_mobius",
+        "interns2_preview",
+        "isaac",
+        "kanana-1.5-v",
+        "llava_onevision2",
+        "llava_onevision2_moe",
+        "midashenglm",
+        "minimax_vl_01",
+        "moss_audio",
+        "openvla",
+        "ovis2_6",
+        "ovis2_6_moe",
+        "r_4b",
+        "umm",
         "fast_vlm",
         "glm_ocr",
         "hunyuan_vl",
@@ -199,4 +255,6 @@ def _tie(name: str) -> Tie:
     return next((tie for tie, names in _TIES.items() if name in names), "top")
 
 
-FAMILIES: dict[str, Family] = {name: Family(text=text, tie=_tie(name)) for name, text in TEXT_TYPES.items()}
+FAMILIES: dict[str, Family] = {
+    name: Family(text=text, tie=_tie(name), at_top=name in AT_TOP) for name, text in TEXT_TYPES.items()
+}

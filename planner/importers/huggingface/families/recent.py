@@ -192,6 +192,36 @@ _flint = full_where(lambda index, count: index < 2 or index % 4 == 1 or index ==
 _beam = full_where(lambda index, count: not (index + 1) % 6 or index == count - 1)
 _first_of_four = full_where(lambda index, count: index % 4 == 0)  # noqa: ARG005 - the signature of every test
 
+PHI4_MULTIMODAL = replace(
+    LLAMA_LIKE["phi3"],
+    at_top=True,
+    ignored=(
+        "audio_config",
+        "audio_processor",
+        "embd_layer",
+        "img_processor",
+        "speech_lora",
+        "vision_config",
+        "vision_lora",
+    ),
+)
+_SIGLIP = (
+    "freeze_mm_mlp_adapter",
+    "full_attn_mod",
+    "max_num_patches",
+    "min_num_patches",
+    "mm_hidden_size",
+    "mm_projector_lr",
+    "mm_projector_type",
+    "mm_vision_tower",
+    "tokenizer_model_max_length",
+    "tokenizer_padding_side",
+    "tune_mm_mlp_adapter",
+    "unfreeze_vision_tower",
+    "use_mm_proj",
+)
+"""Fields of Phi-4 with a SigLIP tower that are not the text model's."""
+
 _OCR = Family(
     attention=softmax(bias="attention_bias", output_bias="attention_bias", derived_dim=True),
     ffn=Experts(
@@ -207,10 +237,9 @@ FAMILIES: dict[str, Family] = {
     "apertus1p5_text": replace(LLAMA_LIKE["apertus"], model=_pruned_head),
     "granite_docling_text": LLAMA,
     "cosmos3_edge_text": replace(LLAMA, ffn=dense(kind="plain", bias="mlp_bias")),
-    "phi4_multimodal": replace(
-        LLAMA_LIKE["phi3"],
-        ignored=("vision_config", "audio_config", "img_processor", "speech_lora", "vision_lora", "embd_layer"),
-    ),
+    "phi4_multimodal": PHI4_MULTIMODAL,
+    "phi4mm": PHI4_MULTIMODAL,
+    "phi4-siglip": replace(LLAMA_LIKE["phi3"], at_top=True, ignored=_SIGLIP),
     "molmo2_text": Family(attention=softmax(bias="attention_bias", qk_norm="head"), ffn=dense(), model=_molmo_model),
     "nanochat": Family(attention=llama_attention, ffn=dense(kind="plain"), norm=NO_WEIGHT),
     "doge": Family(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.families.family import Family
+from planner.importers.huggingface.families.family import LAYER, Family
 from planner.importers.huggingface.families.qwen import QWEN3
-from planner.importers.huggingface.parts.basics import each, every, flag, kinds
-from planner.importers.huggingface.parts.latent import latent
-from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
+from planner.importers.huggingface.parts.basics import each, every, flag, kinds, layer_count
+from planner.importers.huggingface.parts.networks import Experts, dense
 from planner.importers.huggingface.parts.softmax import softmax, window_on
+from planner.model import Projection
 
 SLIDING = ("full_attention", "sliding_attention")
 
@@ -21,65 +23,6 @@ def _telechat_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG0
     """TeleChat: of the network's projections only the last has a bias."""
     return {"other_parameters": config.integer("hidden_size")}
 
-
-# ---- openPangu -------------------------------------------------------------------------------------------------------
-
-_PANGU_MORE = (
-    "param_sink_number",
-    "use_mhc",
-    "use_mome",
-    "index_topk",
-    "block_post_layernorm_idx",
-    "sliding_window_list",
-)
-_pangu_latent = latent(bias=False)
-
-
-def _pangu_bias(config: Config, index: int) -> bool:  # noqa: ARG001
-    """openPangu: a bias everywhere in attention, unless `qkv_bias` says otherwise for the inputs."""
-    everywhere = flag(config, "attention_bias") or flag(config, "bias")
-    return config.flag("qkv_bias", default=everywhere)
-
-
-def _pangu_output(config: Config, index: int) -> bool:  # noqa: ARG001
-    return flag(config, "attention_bias") or flag(config, "bias")
-
-
-_pangu_softmax = softmax(bias=_pangu_bias, output_bias=_pangu_output)
-
-
-def _pangu_attention(config: Config, index: int) -> Any:
-    """openPangu: latent attention where the file has its ranks; what later models add to it is not supported."""
-    for field in _PANGU_MORE:
-        if config.get(field):
-            config.fault(field, "is not supported")
-    config.raise_faults()
-    return (_pangu_latent if config.given("kv_lora_rank") else _pangu_softmax)(config, index)
-
-
-_pangu_dense = dense(bias="mlp_bias")
-_pangu_experts = Experts(shared=several("n_shared_experts"), sparse=after_dense(), otherwise=_pangu_dense)
-
-
-def _pangu_ffn(config: Config, index: int) -> Any:
-    return (_pangu_experts if config.has("num_experts") else _pangu_dense)(config, index)
-
-
-PANGU = Family(
-    attention=_pangu_attention,
-    ffn=_pangu_ffn,
-    norms=each(lambda config: 4 if flag(config, "sandwich_norm") else 2),
-    aliases={
-        "num_experts": "num_routed_experts",
-        "first_k_dense_replace": "num_dense_layers",
-        "q_lora_rank": "attention_q_lora_dim",
-        "kv_lora_rank": "attention_kv_lora_dim",
-        "qk_nope_head_dim": "attention_qk_dim",
-        "qk_rope_head_dim": "attention_qk_rope_dim",
-        "v_head_dim": "attention_v_dim",
-    },
-    ignored=("router_enable_expert_bias",),
-)
 
 # ---- Step 3, Grok 2, Molmo, PLaMo 3, MiniCPM-V ---------------------------------------------------------------------------
 
@@ -137,6 +80,7 @@ def _minicpm_version(config: Config) -> str:
 
 
 _minicpm_v = Family(
+    at_top=True,
     attention=softmax(
         bias=each(lambda config: _minicpm_version(config) == "qwen2"),
         qk_norm=each(lambda config: "head" if _minicpm_version(config) == "qwen3" else None),
@@ -166,6 +110,97 @@ _minicpm_v = Family(
     ),
 )
 
+# ---- Domyn Edge, Moondream 3 -----------------------------------------------------------------------------------------
+
+
+def _domyn_heads(config: Config, index: int) -> dict[str, Any]:
+    """Domyn Edge: each layer may have a head dimension and a window of its own."""
+    fields: dict[str, Any] = {}
+    listed = config.listed("per_layer_config", layer_count(config))
+    own = listed[index] if listed is not None else None
+    if isinstance(own, Mapping):
+        part = Config(own, "", prefix=f"per_layer_config.{index}.", is_part=True)
+        part.faults = config.faults
+        fields["head_dim"] = part.optional("head_dim") or config.integer("head_dim")
+    windows = config.listed("window_sizes", layer_count(config))
+    before = windows[index] if windows is not None else None
+    before = before[0] if isinstance(before, list) and before else before
+    if isinstance(before, int) and not isinstance(before, bool) and before >= 0:
+        fields["sliding_window"] = before + 1
+    return fields
+
+
+def _domyn_layer(config: Config, index: int) -> dict[str, Any]:
+    """Domyn Edge: a norm of the keys with weights, and one of the queries without."""
+    return {"other_parameters": _domyn_attention(config, index).head_dim}
+
+
+_domyn_attention = softmax(more=_domyn_heads)
+
+
+def _moondream_part(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Moondream 3: the text part stands under `text` in `config`, with its experts in a part of their own."""
+    inner = data.get("config")
+    text = inner.get("text") if isinstance(inner, Mapping) else data.get("text_config")
+    part = dict(text) if isinstance(text, Mapping) else {}
+    moe = part.pop("moe", None)
+    for key, value in (moe or {}).items() if isinstance(moe, Mapping) else ():
+        part[f"moe_{key}"] = value
+    return {**part, "architectures": data.get("architectures")}
+
+
+def _moondream_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+    """Moondream 3: two vectors and a number for each head, which scale queries and values by token and position."""
+    heads, hidden = config.integer("num_attention_heads"), config.integer("hidden_size")
+    tau = tuple(Projection(name=f"tau.{name}", input_size=3 * hidden, output_size=heads) for name in ("wq", "wv"))
+    return {"projections": tau, "other_parameters": heads}
+
+
+def _moondream_model(config: Config) -> dict[str, Any]:  # noqa: ARG001
+    return {"lm_head_bias": True}
+
+
+_MOONDREAM = Family(
+    attention=softmax(bias=True, output_bias=True, derived_dim=True),
+    ffn=Experts(
+        router_bias=True,
+        sparse=lambda config, index: index >= config.integer("moe_start_layer", 4, least=0),
+        otherwise=dense(kind="plain", bias=True),
+    ),
+    layer=_moondream_layer,
+    model=_moondream_model,
+    norm=LAYER,
+    norms=1,
+    tied="never",
+    flat=_moondream_part,
+    at_top=True,
+    aliases={
+        "hidden_size": "dim",
+        "intermediate_size": "ff_dim",
+        "num_key_value_heads": "n_kv_heads",
+        "max_position_embeddings": "max_context",
+        "num_experts": "moe_n_experts",
+        "num_experts_per_tok": "moe_n_experts_per_tok",
+        "moe_intermediate_size": "moe_expert_inner_dim",
+    },
+    defaults={
+        "dim": 2048,
+        "ff_dim": 8192,
+        "n_layers": 24,
+        "vocab_size": 51200,
+        "max_context": 4096,
+        "n_heads": 32,
+        "n_kv_heads": 32,
+        "moe_start_layer": 4,
+        "moe_n_experts": 64,
+        "moe_n_experts_per_tok": 8,
+        "moe_expert_inner_dim": 2 * 512,
+    },
+    ignored=("prefix_attn", "group_size"),
+)
+
+_KEYE = replace(QWEN3, at_top=True)
+
 _telechat = Family(
     attention=softmax(output_bias=True),
     ffn=dense(),
@@ -175,12 +210,16 @@ _telechat = Family(
 )
 
 FAMILIES: dict[str, Family] = {
+    "domyn_edge": Family(
+        attention=_domyn_attention,
+        ffn=dense(),
+        layer=_domyn_layer,
+        norms=4,
+        ignored=("position_layers",),
+    ),
+    "moondream3": _MOONDREAM,
     "telechat": _telechat,
     "telechat2": _telechat,
-    "PanguEmbedded": PANGU,
-    "pangu_embedded": PANGU,
-    "PanguUltraMoE": PANGU,
-    "pangu_ultra_moe": PANGU,
     "step3_text": Family(
         attention=softmax(more=_step_heads),
         ffn=Experts(shared="share_expert_dim", sparse=_step_sparse),
@@ -194,6 +233,7 @@ FAMILIES: dict[str, Family] = {
         ),
         ffn=dense(width=_half_width),
         model=_molmo_model,
+        at_top=True,
         ignored=("clip_qkv", "layer_norm_type", "norm_after", "use_position_ids", "weight_tying"),
     ),
     "plamo3": Family(
@@ -208,9 +248,9 @@ FAMILIES: dict[str, Family] = {
     ),
     "minicpmv": _minicpm_v,
     "minicpmo": _minicpm_v,
-    "keye": QWEN3,
-    "Keye": QWEN3,
-    "KeyeVL1_5": QWEN3,
-    "keye_vl1_5": QWEN3,
+    "keye": _KEYE,
+    "Keye": _KEYE,
+    "KeyeVL1_5": _KEYE,
+    "keye_vl1_5": _KEYE,
     "ultravox": Family(text="llama", tie="text"),
 }
