@@ -169,8 +169,21 @@ def test_architectures_decide_where_the_type_leaves_fields_unread() -> None:
     assert "model_type says llama, architectures says mixtral" in model.notes[0]
 
 
-def test_architectures_are_not_heeded_otherwise() -> None:
-    assert read(LLAMA | {"architectures": ["MixtralForCausalLM"]}).parameters == LLAMA_PARAMETERS
+def test_architectures_are_not_heeded_otherwise_and_that_is_said() -> None:
+    model = read(LLAMA | {"architectures": ["MixtralForCausalLM"]})
+    assert model.parameters == LLAMA_PARAMETERS
+    (note,) = model.notes
+    assert note.startswith("model_type says llama, architectures says mixtral, which would have ")
+
+
+def test_a_class_of_the_same_type_that_counts_otherwise_is_said() -> None:
+    model = read(LLAMA | {"architectures": ["Qwen2ForCausalLM"]})  # which has biases on queries, keys and values
+    assert model.parameters == LLAMA_PARAMETERS
+    (note,) = model.notes
+    assert note.startswith("model_type says llama, architectures says qwen2, which would have ")
+    (note,) = read(LLAMA | {"architectures": ["ArcticForCausalLM"]}).notes
+    assert note == "model_type says llama, architectures says arctic, which lacks fields here: read as llama"
+    assert read(LLAMA | {"architectures": ["MistralForCausalLM"]}).notes == ()
 
 
 # ---- nested parts ----------------------------------------------------------------------------------------------------

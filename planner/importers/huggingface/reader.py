@@ -45,19 +45,23 @@ def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str |
         If the architecture is not known, or a field is missing or wrong; all faults at once.
     """
     model, strange = _read(data, name, where, assume)
-    other = stated_architecture(data)
-    if strange and other is not None and other != data.get("model_type"):
-        try:
-            second, stranger = _read({**data, "model_type": other}, name, where, assume)
-        except CatalogueError:
-            return model
+    other, stated = stated_architecture(data), data.get("model_type")
+    if other is None or other == stated or not isinstance(stated, str) or stated not in FAMILIES:
+        return model
+    named = f"model_type says {stated}, architectures says {other}"
+    try:
+        second, stranger = _read({**data, "model_type": other}, name, where, assume)
+    except CatalogueError:
+        note = f"{named}, which lacks fields here: read as {stated}"
+    else:
         if len(stranger) < len(strange):
-            note = (
-                f"model_type says {data.get('model_type')}, architectures says {other}, and the fields are those of the latter: "
-                f"read as {other}"
-            )
-            return second.model_copy(update={"notes": (note, *second.notes)})
-    return model
+            note = f"{named}, and the fields are those of the latter: read as {other}"
+            model = second
+        elif second.parameters == model.parameters:
+            return model
+        else:
+            note = f"{named}, which would have {second.parameters:,} parameters: read as {stated}"
+    return model.model_copy(update={"notes": (note, *model.notes)})
 
 
 def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) -> tuple[Model, list[str]]:
