@@ -70,6 +70,32 @@ SEEDS: list[dict[str, Any]] = [
     },
 ]
 
+ATOMS = ["a", "m", "_", r"\.", r"\d", r"\w", ".", "[a-z_]", "[^.]", "self_attn", "mlp", "layers", "proj", "3"]
+patterns = st.recursive(
+    st.sampled_from(ATOMS),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=6).map("".join),
+        st.lists(inner, min_size=1, max_size=4).map(lambda options: f"({'|'.join(options)})"),
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{0,40}", "{60}", "*?"])).map(
+            lambda pair: f"(?:{pair[0]}){pair[1]}"
+        ),
+        st.tuples(st.sampled_from(ATOMS), st.sampled_from(["*", "+", "?", "{1,9}"])).map("".join),
+        inner.map(lambda text: f"(?!{text})"),
+    ),
+    max_leaves=16,
+)
+lists = st.lists(
+    st.builds(
+        "{}{}{}".format,
+        st.sampled_from(["re:", "re:.*", "", "model.layers.*."]),
+        patterns,
+        st.sampled_from(["", "Z", "$"]),
+    ),
+    min_size=1,
+    max_size=4,
+)
+"""Lists of modules, with regular expressions of which many take exponential time on a name that does not match."""
+
 junk = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 10**20) | st.floats() | st.text(max_size=12),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
@@ -116,6 +142,17 @@ def test_a_model_or_one_error(block: dict[str, Any]) -> None:
     sizes = checkpoint_bytes(model, model.quantization.precision("bf16"))
     # A scale of up to 48 bits for each weight is odd, but it is what such a block says.
     assert 2 * model.parameters * 0.05 < sum(sizes.values()) < 2 * model.parameters * 4
+
+
+@settings(max_examples=300, deadline=None)
+@given(ignored=lists, targets=lists)
+def test_patterns_are_followed_or_refused_at_once(ignored: list[str], targets: list[str]) -> None:
+    groups = {"g": {"weights": WEIGHTS, "targets": targets}, "h": {"weights": WEIGHTS, "targets": ["Linear"]}}
+    block = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": ignored}
+    began = time.monotonic()
+    model, message = read(block)
+    assert time.monotonic() - began < 2
+    assert model is not None or message.startswith("config.json: quantization_config: ")
 
 
 def read(block: dict[str, Any]) -> tuple[Model | None, str]:

@@ -185,7 +185,7 @@ def test_arithmetic_follows_the_activations(block: dict[str, object], arithmetic
         ({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "mx9"}}}, "'mx9'"),
         ({"quant_method": "awq", "modules_to_not_convert": [3]}, "3 is no name"),
         ({**group(type="int", num_bits=4), "ignore": ["re:(["]}, "no regular expression"),
-        ({**group(type="int", num_bits=4), "ignore": ["re:(a+)+$"]}, "repeats a repetition"),
+        ({**group(type="int", num_bits=4), "ignore": ["re:(a+)+$"]}, "repeats what may itself be repeated"),
     ],
 )
 def test_what_is_not_known_is_an_error_that_names_it(block: object, named: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from planner.importers.huggingface.exporters import EXPORTERS
 from planner.importers.huggingface.modules import Module, linear_modules, lm_head_module, unfolded
-from planner.importers.huggingface.patterns import PatternError
+from planner.importers.huggingface.patterns import MAX_WORK, TOO_MUCH
+from planner.importers.huggingface.regexes import PatternError
 from planner.importers.huggingface.schemes import METHODS, Block, Plan, UnknownQuantizationError
 from planner.model import LayerGroup, Model, Quantization, StoredPart
 from planner.model.quantization import AnyStored, scheme_of
@@ -69,9 +70,9 @@ def read_quantization(block: Any, model: Model) -> tuple[Quantization, tuple[str
         raise UnknownQuantizationError(f"method {method!r} is not known ({', '.join(sorted(READERS))})")
     try:
         plan = READERS[method](block)
+        found = condense(_counted(plan, model))
     except PatternError as error:
         raise UnknownQuantizationError(str(error)) from None
-    found = condense(_counted(plan, model))
     return found.model_copy(update={"source": f"quantization_config, {method}"}), _notes(plan, model)
 
 
@@ -120,7 +121,10 @@ def _layers(plan: Plan, model: Model) -> Iterator[tuple[int, LayerGroup, int]]:
 def _counted(plan: Plan, model: Model) -> Counted:
     """Return the elements of every matrix that may be quantised, by how they are stored."""
     total: dict[tuple[Role, str], Elements] = defaultdict(lambda: defaultdict(float))
+    lists = [plan.ignored, *(patterns for patterns, _ in plan.groups if patterns is not None)]
     for index, layer, count in _layers(plan, model):
+        if sum(patterns.work for patterns in lists) > MAX_WORK:
+            raise PatternError(TOO_MUCH)
         for module in linear_modules(layer, model.hidden_size):
             for how, elements in _allocated(plan, module, index):
                 total[module.role, module.tensor][how] += count * elements
