@@ -60,12 +60,51 @@ SEEDS: list[dict[str, Any]] = [
         "ignore": ["re:.*self_attn.*", "model.layers.*.mlp.gate"],
         "sparsity_config": {"format": "dense"},
     },
+    {
+        "group_size": 64,
+        "bits": 4,
+        "mode": "affine",
+        "model.layers.0.mlp.down_proj": {"bits": 8, "group_size": 32},
+        "lm_head": False,
+    },
+    {
+        "quant_method": "auto-round",
+        "bits": 4,
+        "group_size": 32,
+        "data_type": "mx_fp",
+        "act_bits": 4,
+        "extra_config": {".*mlp.*": {"bits": 8, "data_type": "int"}},
+    },
+    {"quant_method": "exl3", "bits": 3.0, "head_bits": 6},
+    {"quant_method": "bitnet", "quantization_mode": "online"},
+    {
+        "quant_method": "hqq",
+        "quant_config": {
+            "self_attn.q_proj": {
+                "weight_quant_params": {"nbits": 3},
+                "scale_quant_params": {"nbits": 8, "group_size": 128},
+            }
+        },
+    },
+    {
+        "quant_method": "compressed-tensors",
+        "format": "mixed-precision",
+        "config_groups": {
+            "g": {"weights": WEIGHTS, "targets": ["re:.*mlp.*"], "format": "pack-quantized"},
+            "h": {
+                "weights": {"num_bits": 8, "type": "float", "block_structure": "128x128", "strategy": "block"},
+                "targets": ["Linear", "Embedding"],
+            },
+        },
+        "kv_cache_scheme": {"num_bits": 8, "type": "float"},
+    },
     {"quantization": {"quant_algo": "NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}},
     {"quant_algo": "MIXED_PRECISION", "quantized_layers": {"model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"}}},
     {
         "quant_method": "quark",
         "global_quant_config": {"weight": SPEC, "input_tensors": SPEC},
-        "layer_quant_config": {"*down_proj": {"weight": SPEC}},
+        "layer_quant_config": {"*down_proj": {"weight": [SPEC, {"dtype": "fp8_e4m3"}]}},
+        "layer_type_quant_config": {"Linear": {"weight": SPEC}},
         "exclude": ["lm_head"],
     },
 ]
@@ -133,9 +172,9 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=500, deadline=None)
 @given(block=mutated())
 def test_a_model_or_one_error(block: dict[str, Any]) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     model, message = read(block)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
     if model is None:
         assert message.startswith("config.json: quantization_config: ")
         return
@@ -149,9 +188,9 @@ def test_a_model_or_one_error(block: dict[str, Any]) -> None:
 def test_patterns_are_followed_or_refused_at_once(ignored: list[str], targets: list[str]) -> None:
     groups = {"g": {"weights": WEIGHTS, "targets": targets}, "h": {"weights": WEIGHTS, "targets": ["Linear"]}}
     block = {"quant_method": "compressed-tensors", "config_groups": groups, "ignore": ignored}
-    began = time.monotonic()
+    began = time.process_time()
     model, message = read(block)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
     assert model is not None or message.startswith("config.json: quantization_config: ")
 
 

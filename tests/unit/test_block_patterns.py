@@ -72,10 +72,10 @@ REAL = [
 @pytest.mark.parametrize("pattern", HANG)
 def test_what_would_hang_is_refused(pattern: str) -> None:
     re.compile(pattern)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(CatalogueError, match="repeats what may itself be repeated") as caught:
         read([f"re:{pattern}"])
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
     assert repr(pattern[:60]) in str(caught.value)
 
 
@@ -112,10 +112,10 @@ def test_a_number_that_is_spelled_out_names_its_layer_alone() -> None:
 
 
 def test_many_patterns_take_no_longer_than_one_answer_may() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert share(read([rf"re:.*layers\.{layer}\.self_attn.*" for layer in range(94)])) == 0
-    assert time.monotonic() - began < 2
-    began = time.monotonic()
+    assert time.process_time() - began < 2
+    began = time.process_time()
     with pytest.raises(CatalogueError, match="more patterns than can be followed"):
         read([rf"re:.*layers\.({layer}|{layer + 1})\..*(\d|x).*" for layer in range(400)])
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2

@@ -152,7 +152,7 @@ def _is_anchor(nodes: Nodes, *, then: bool) -> bool:
         rest = nodes[place + 1 :]
         if kind == "LITERAL" or (kind == "AT" and str(argument).startswith("AT_END")):
             return True
-        if kind == "AT" or kind.startswith("ASSERT"):
+        if kind == "AT":
             continue
         if kind == "SUBPATTERN":
             return _is_anchor([*argument[-1], *rest], then=then)
