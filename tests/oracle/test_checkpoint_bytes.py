@@ -91,6 +91,26 @@ GPT_OSS_120B = {
         "quant_method": "mxfp4",
     },
 }
+GPT_OSS_20B = {
+    **GPT_OSS_120B,
+    "num_hidden_layers": 24,
+    "num_local_experts": 32,
+    "layer_types": ["sliding_attention", "full_attention"] * 12,
+}
+QWEN3_30B = {
+    "model_type": "qwen3_moe",
+    "hidden_size": 2048,
+    "intermediate_size": 5472,
+    "moe_intermediate_size": 768,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "vocab_size": 151936,
+    "tie_word_embeddings": False,
+}
 GLM_45 = {
     "model_type": "glm4_moe",
     "hidden_size": 5120,
@@ -165,10 +185,50 @@ PUBLISHED = [
     ),
     # openai/gpt-oss-120b
     ("mxfp4 117B", GPT_OSS_120B, 65_248_815_744, 0),
+    # openai/gpt-oss-20b; the same files with a block that lists no exceptions.
+    ("mxfp4 21B", GPT_OSS_20B, 13_761_264_768, 0),
+    ("mxfp4 alone", {**GPT_OSS_20B, "quantization_config": {"quant_method": "mxfp4"}}, 13_761_264_768, 0),
     # deepseek-ai/DeepSeek-V4-Flash: experts in fp4, the rest in fp8 tiles; hyper-connections are stored in fp32.
     ("fp4 284B", DEEPSEEK_V4_FLASH, 159_609_485_896, 0.003),
     # cognitivecomputations/DeepSeek-V3-AWQ, groups of 64, without the module for multi-token prediction.
     ("awq 671B", {**DEEPSEEK_V3, "quantization_config": {**AWQ, "group_size": 64}}, 364_589_799_936, 1e-6),
+]
+
+
+def mlx(config: dict[str, Any], bits: int = 4, **more: Any) -> dict[str, Any]:
+    """Return a config with a block of MLX, under both names as `mlx_lm.convert` writes it."""
+    block = {"group_size": 64, "bits": bits, **more}
+    plain = {name: value for name, value in config.items() if name != "quantization_config"}
+    return {**plain, "quantization": block, "quantization_config": block}
+
+
+Q8 = {"group_size": 64, "bits": 8, "mode": "affine"}
+MIXED = {
+    "mode": "mxfp4",
+    "group_size": 32,
+    "model.embed_tokens": Q8,
+    "lm_head": Q8,
+    **{f"model.layers.{layer}.mlp.router": Q8 for layer in range(24)},
+    **{f"model.layers.{layer}.self_attn.{part}_proj": Q8 for layer in range(24) for part in "qkvo"},
+}
+GATES = {f"model.layers.{layer}.mlp.gate": Q8 for layer in range(48)}
+TIED = {"tie_word_embeddings": True}
+
+PUBLISHED += [
+    # Repositories of mlx-community, in order: Llama-3.1-8B-Instruct-4bit, Llama-3.3-70B-Instruct-4bit, Llama-3.2-1B-Instruct-4bit,
+    # Llama-3.2-3B-Instruct-4bit, SmolLM2-135M-Instruct-8bit, Qwen3-Coder-30B-A3B-Instruct-4bit and gpt-oss-20b-MXFP4-Q8.
+    ("mlx 8B", mlx(llama(4096, 14336, 32, 32)), 4_517_404_672, 0),
+    ("mlx 70B", mlx(llama(8192, 28672, 80, 64)), 39_688_355_840, 0),
+    ("mlx 1B", mlx(llama(2048, 8192, 16, 32, **TIED)), 695_242_752, 0),
+    ("mlx 3B", mlx(llama(3072, 8192, 28, 24, **TIED)), 1_807_423_488, 0),
+    (
+        "mlx 135M",
+        mlx({**llama(576, 1536, 30, 9, **TIED), "num_key_value_heads": 3, "vocab_size": 49152}, 8),
+        142_955_136,
+        0,
+    ),
+    ("mlx 30B", mlx(QWEN3_30B, **GATES), 17_180_913_664, 0),
+    ("mlx mixed", mlx(GPT_OSS_20B, **MIXED), 12_076_119_168, 0),
 ]
 
 

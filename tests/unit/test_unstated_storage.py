@@ -31,7 +31,6 @@ NVFP4 = {
     "producer": {"name": "modelopt", "version": "0.29.0"},
     "quantization": {
         "quant_algo": "NVFP4",
-        "kv_cache_quant_algo": "FP8",
         "group_size": 16,
         "exclude_modules": ["lm_head"],
     },

@@ -1,136 +1,40 @@
-"""The quantisation blocks of the exporters: compressed-tensors (LLM Compressor), NVIDIA ModelOpt and AMD Quark.
+"""The quantisation blocks of NVIDIA ModelOpt and AMD Quark, and the table of all exporters.
 
 Unlike the methods of the transformers library they quantise every linear module that their list of exceptions does not name, the LM head
-included, and they may mix schemes in one checkpoint.
+included, and they may mix schemes in one checkpoint. Facts are those of ModelOpt (`export/quant_utils.py`, `convert_hf_config.py`) and of
+vLLM's readers (`quantization/modelopt.py`, `quark/quark.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from planner.importers.huggingface.compressed import (
+    CLASSES,
+    MXFP4_GROUP,
+    NVFP4_GROUP,
+    groups_by_target,
+    read_compressed_tensors,
+)
 from planner.importers.huggingface.patterns import Patterns
 from planner.importers.huggingface.schemes import (
     EIGHT,
     FLOAT16,
     FOUR,
     Block,
+    Groups,
     Plan,
     UnknownQuantizationError,
+    flag,
     mapping,
     modules,
     number,
+    one_of,
     stored,
     text,
-    tile_elements,
-    weight_only,
 )
 from planner.model.quantization import AnyStored
-
-# ---- compressed-tensors ----------------------------------------------------------------------------------------------
-
-_COMPRESSED: Mapping[tuple[str | None, int, int | None], str] = {
-    # (weights, their bits, bits of activations or None): precision
-    ("int", 8, 8): "int8",
-    ("int", 4, 8): "w4a8",
-    ("float", 8, 8): "fp8",
-    ("float", 8, None): "w8a16",
-}
-
-NVFP4_GROUP, MXFP4_GROUP = 16, 32
-
-_FLOAT4 = {
-    # (group size, bits of activations or None): precision
-    (NVFP4_GROUP, 4): "nvfp4",
-    (NVFP4_GROUP, 8): "w4a8",
-    (NVFP4_GROUP, None): "w4a16",
-    (MXFP4_GROUP, 4): "mxfp4",
-    (MXFP4_GROUP, 8): "mxfp4_w4a8",
-    (MXFP4_GROUP, None): "mxfp4_w4a16",
-}
-
-_SPARSE = ("sparse-24-bitmask", "sparse-bitmask", "marlin-24")
-"""Storage that leaves zeros out: how many bytes it takes does not follow from the block."""
-
-
-def _bits_of(arguments: Any) -> int | None:
-    return number(mapping(arguments, "input_activations"), "num_bits") if arguments else None
-
-
-def _compressed_tensors(block: Block) -> Plan:
-    groups = block.get("config_groups")
-    if not isinstance(groups, Mapping) or not groups:
-        raise UnknownQuantizationError("config_groups is missing, it says how weights are stored")
-    sparse = block.get("sparsity_config")
-    formats = [text(block, "format"), text(sparse, "format") if isinstance(sparse, Mapping) else None]
-    for kind in formats:
-        if kind in _SPARSE:
-            raise UnknownQuantizationError(
-                f"format {kind!r} leaves out zeros, its size is only in the safetensors files"
-            )
-    readers = [_compressed_group(mapping(group, "a config group")) for group in groups.values()]
-    ignored = Patterns(modules(block, "ignore"))
-    return Plan(groups=tuple(readers), ignored=ignored, head=True)
-
-
-def _compressed_group(group: Block) -> tuple[Patterns | None, AnyStored]:
-    weights = group.get("weights")
-    if not isinstance(weights, Mapping):
-        raise UnknownQuantizationError("a config group has no weights")
-    targets = modules(group, "targets")
-    # A target that is the name of a class, such as Linear, takes in every module of that class.
-    named = [target for target in targets if not (isinstance(target, str) and target[:1].isupper())]
-    return Patterns(named) if named and len(named) == len(targets) else None, _compressed_scheme(weights, group)
-
-
-def _compressed_scheme(weights: Block, group: Block) -> AnyStored:
-    kind, bits = text(weights, "type", "int"), number(weights, "num_bits", default=EIGHT)
-    inputs = _bits_of(group.get("input_activations"))
-    strategy = text(weights, "strategy")
-    size = _group_elements(weights, strategy)
-    if kind == "float" and bits == FOUR:
-        if (size, inputs) not in _FLOAT4:
-            raise UnknownQuantizationError(
-                f"4-bit floats in groups of {size} with activations of {inputs} bits are not known"
-            )
-        return stored(_FLOAT4[size, inputs], bits=FOUR, group_size=size, scale_bits=EIGHT)
-    if kind == "int" and bits <= EIGHT and (inputs is None or inputs >= FLOAT16):
-        zero = 0 if weights.get("symmetric", True) else bits
-        return weight_only(bits, size, _scale_bits(weights, FLOAT16) + zero)
-    precision = _COMPRESSED.get((kind, bits, inputs))
-    if precision is None:
-        raise UnknownQuantizationError(f"{kind} weights of {bits} bits with activations of {inputs} are not known")
-    if strategy == "block":
-        return stored("fp8_block" if precision == "fp8" else precision, group_size=size, scale_bits=32)
-    return stored(precision, group_size=size, scale_bits=_scale_bits(weights, FLOAT16))
-
-
-_SCALE_TYPES = {
-    "torch.uint8": 8,
-    "torch.float8_e4m3fn": 8,
-    "torch.bfloat16": 16,
-    "torch.float16": 16,
-    "torch.float32": 32,
-}
-
-
-def _scale_bits(weights: Block, default: int) -> int:
-    kind = text(weights, "scale_dtype")
-    if kind is None:
-        return default
-    if kind not in _SCALE_TYPES:
-        raise UnknownQuantizationError(f"scale_dtype {kind!r} is not known ({', '.join(_SCALE_TYPES)})")
-    return _SCALE_TYPES[kind]
-
-
-def _group_elements(weights: Block, strategy: str | None) -> int:
-    if strategy == "block":
-        return tile_elements(weights, "block_structure")
-    if strategy not in (None, "tensor", "channel", "group", "tensor_group"):
-        raise UnknownQuantizationError(f"strategy {strategy!r} is not known")
-    size = number(weights, "group_size", default=-1, least=-1)
-    return max(size, 0)
-
 
 # ---- NVIDIA ModelOpt -------------------------------------------------------------------------------------------------
 
@@ -161,7 +65,7 @@ _FP4_SCALE = {"NVFP4": NVFP4_GROUP, "MXFP4": MXFP4_GROUP, "MXFP8": MXFP4_GROUP}
 """Weights that share an 8-bit scale, by what is in an algorithm's name."""
 
 
-def _algorithm(name: Any, group_size: int | None) -> AnyStored:
+def _algorithm(name: Any, group_size: int | None) -> AnyStored | None:
     algorithm = str(name).upper()
     if algorithm not in _ALGORITHMS:
         raise UnknownQuantizationError(f"quant_algo {name!r} is not known ({', '.join(_ALGORITHMS)})")
@@ -176,22 +80,45 @@ def _algorithm(name: Any, group_size: int | None) -> AnyStored:
 
 
 def _modelopt(block: Block) -> Plan:
-    """Read a block of ModelOpt, of config.json or of hf_quant_config.json; MIXED_PRECISION lists an algorithm for each module."""
+    """Read a block of ModelOpt, of config.json or of hf_quant_config.json.
+
+    MIXED_PRECISION lists an algorithm for each module, or a group of modules for each scheme. Without an algorithm, as where only the KV
+    cache is quantised, the weights are not.
+    """
     inner = mapping(block.get("quantization", block), "quantization")
-    ignored = Patterns(modules(inner, "ignore", "exclude_modules"))
-    layers = inner.get("quantized_layers")
+    groups, notes = _modelopt_groups(inner)
+    return Plan(groups=groups, ignored=Patterns(modules(inner, "ignore", "exclude_modules")), head=groups, notes=notes)
+
+
+def _modelopt_groups(inner: Block) -> tuple[Groups, tuple[str, ...]]:
+    algorithm, layers = text(inner, "quant_algo"), inner.get("quantized_layers")
     if layers:
-        return Plan(groups=_mixed(mapping(layers, "quantized_layers")), ignored=ignored, head=True)
-    groups = inner.get("config_groups")
-    first = next(iter(groups.values()), None) if isinstance(groups, Mapping) else None
-    weights = first.get("weights") if isinstance(first, Mapping) else None
-    source = inner if inner.get("group_size") else weights if isinstance(weights, Mapping) else {}
-    size = number(source, "group_size") if source.get("group_size") else None
-    return Plan(groups=((None, _algorithm(inner.get("quant_algo"), size)),), ignored=ignored, head=True)
+        return _mixed(mapping(layers, "quantized_layers")), ()
+    configs = mapping(inner.get("config_groups") or {}, "config_groups")
+    mixed = algorithm is not None and algorithm.upper() == "MIXED_PRECISION"
+    if mixed and not configs:
+        raise UnknownQuantizationError("quantized_layers is missing, it says how weights of MIXED_PRECISION are stored")
+    if mixed or len(configs) > 1:
+        return groups_by_target(configs, None)[0], ()
+    if algorithm is None or algorithm.upper() in NO_ALGORITHM:
+        return ((None, None),), (
+            f"quantization_config: quant_algo is {algorithm or 'null'}, so the weights count in 16 bits",
+        )
+    group = mapping(next(iter(configs.values()), {}), "a config group")
+    weights = mapping(group.get("weights") or {}, "weights")
+    # The algorithm says what the group's weights are.
+    for name in ("num_bits", "type"):
+        weights.get(name)
+    named = [target for target in modules(group, "targets") if target not in CLASSES]
+    sizes = (number(fields, "group_size") for fields in (inner, weights) if fields.get("group_size"))
+    return ((Patterns(named) if named else None, _algorithm(algorithm, next(sizes, None))),), ()
 
 
-def _mixed(layers: Block) -> tuple[tuple[Patterns, AnyStored], ...]:
-    named: dict[AnyStored, list[str]] = {}
+NO_ALGORITHM = ("NONE", "NO_QUANT", "")
+
+
+def _mixed(layers: Block) -> Groups:
+    named: dict[AnyStored | None, list[str]] = {}
     for module, fields in layers.items():
         own = mapping(fields, module)
         size = number(own, "group_size") if own.get("group_size") else None
@@ -217,35 +144,67 @@ _QUARK: Mapping[tuple[str | None, str | None], str] = {
 }
 
 
+_MICROSCALED_BITS = {"fp6_e2m3": 6, "fp6_e3m2": 6}
+"""Types that no precision is called after: kept in their width, with an 8-bit scale for each group, and computed in 16 bits."""
+
+_NARROWEST = ("fp4", "int4", "uint4", "fp6_e2m3", "fp6_e3m2", "int8", "fp8_e4m3")
+"""Of weights in two stages, such as int4 in fp8, or fp4 with scales in fp8, the narrower type is what is stored."""
+
+
 def _quark(block: Block) -> Plan:
-    overall = mapping(block.get("global_quant_config"), "global_quant_config")
+    """Read a block of Quark: settings by a module's name go before those by its class, and those before the rest."""
+    overall = _quark_scheme(mapping(block.get("global_quant_config"), "global_quant_config"))
     layers = mapping(block.get("layer_quant_config") or {}, "layer_quant_config")
-    own = tuple((Patterns([name]), _quark_scheme(mapping(fields, name))) for name, fields in layers.items())
-    ignored = Patterns(modules(block, "exclude"))
-    return Plan(groups=(*own, (None, _quark_scheme(overall))), ignored=ignored, head=True)
+    kinds = mapping(block.get("layer_type_quant_config") or {}, "layer_type_quant_config")
+    by_kind = {kind.rpartition(".")[2]: _quark_scheme(mapping(fields, kind)) for kind, fields in kinds.items()}
+    odd = [kind for kind in by_kind if kind not in (*CLASSES, "Embedding")]
+    if odd:
+        raise UnknownQuantizationError(
+            f"layer_type_quant_config: class {odd[0][:60]!r} is not known (Linear, Embedding)"
+        )
+    own: Groups = tuple((Patterns([name]), _quark_scheme(mapping(fields, name))) for name, fields in layers.items())
+    groups: Groups = (*own, (None, next((by_kind[kind] for kind in by_kind if kind in CLASSES), overall)))
+    embedding: Groups = ((None, by_kind["Embedding"]),) if "Embedding" in by_kind else ()
+    return Plan(groups=groups, ignored=Patterns(modules(block, "exclude")), head=groups, embedding=embedding)
 
 
-def _innermost(tensor: Any) -> Block:
-    """Return the description of a tensor; weights of two stages (int4 in fp8) are stored as the last says."""
-    if isinstance(tensor, Sequence) and not isinstance(tensor, str) and tensor:
-        tensor = tensor[-1]
-    return tensor if isinstance(tensor, Mapping) else {}
+def _narrowest(tensor: Any) -> Block:
+    """Return the description of a tensor: of several stages the one that its elements are stored in."""
+    stages = [stage for stage in (tensor if isinstance(tensor, list) else [tensor]) if isinstance(stage, Mapping)]
+    for stage in stages:
+        stage.get("qscheme")
+    known = [stage for stage in stages if stage.get("dtype") in _NARROWEST]
+    return min(known, key=lambda stage: _NARROWEST.index(stage["dtype"])) if known else stages[0] if stages else {}
 
 
-def _quark_scheme(fields: Block) -> AnyStored:
-    weights, inputs = _innermost(fields.get("weight")), _innermost(fields.get("input_tensors"))
+def _quark_scheme(fields: Block) -> AnyStored | None:
+    """Return how weights are stored; None where they are not quantised."""
+    weights, inputs = _narrowest(fields.get("weight")), _narrowest(fields.get("input_tensors"))
+    if not weights:
+        return None
     key = (text(weights, "dtype"), text(inputs, "dtype"))
-    if key not in _QUARK:
+    bits = _MICROSCALED_BITS.get(key[0] or "")
+    precision = "w8a16" if bits else _QUARK.get(key)
+    if precision is None:
         raise UnknownQuantizationError(f"quark weights of type {key[0]!r} with activations of {key[1]!r} are not known")
+    one_of(text(weights, "qscheme"), (None, "per_tensor", "per_channel", "per_group"), "qscheme")
+    scale_format = text(weights, "scale_format")
     if weights.get("qscheme") != "per_group":
-        return stored(_QUARK[key])
-    zero = 0 if weights.get("symmetric", True) else FOUR
-    scale = EIGHT if weights.get("scale_format") == "e8m0" else FLOAT16 + zero
-    return stored(_QUARK[key], group_size=number(weights, "group_size", default=128), scale_bits=scale)
+        return stored(precision, bits=bits)
+    size = number(weights, "group_size", default=MXFP4_GROUP if bits else 128)
+    if bits or scale_format == "e8m0" or (key[0] == "fp4" and size == NVFP4_GROUP):
+        return stored(
+            "nvfp4" if key == ("fp4", "fp4") and size == NVFP4_GROUP else precision,
+            bits=bits,
+            group_size=size,
+            scale_bits=EIGHT,
+        )
+    zero = 0 if flag(weights, "symmetric", default=True) else FOUR
+    return stored(precision, group_size=size, scale_bits=FLOAT16 + zero)
 
 
 EXPORTERS: dict[str, Callable[[Block], Plan]] = {
-    "compressed-tensors": _compressed_tensors,
+    "compressed-tensors": read_compressed_tensors,
     "modelopt": _modelopt,
     "modelopt_fp4": _modelopt,
     "modelopt_mixed": _modelopt,

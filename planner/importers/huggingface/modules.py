@@ -86,6 +86,8 @@ LEAVES: Mapping[str, tuple[str, ...]] = {
     "gate": ("gate_proj", "w1", "linear_1", "gate_up_proj", "w12", "dense_h_to_4h"),
     "up": ("up_proj", "w3", "linear_v", "gate_up_proj", "w12", "dense_h_to_4h"),
     "up_proj": ("up_proj", "w1", "fc1", "fc_in", "c_fc", "dense_h_to_4h", "wi"),
+    "router": ("gate", "router", "gate.wg"),
+    "shared_experts.gate": ("shared_expert_gate",),
     "down_proj": ("down_proj", "w2", "fc2", "fc_out", "c_proj", "dense_4h_to_h", "linear_2", "wo"),
 }
 
@@ -97,6 +99,7 @@ CONTAINERS: Mapping[Role, tuple[str, ...]] = {
     Role.ATTENTION: ("self_attn", "attn", "attention", "self_attention", "mixer"),
     Role.FFN: ("mlp", "feed_forward", "ffn", "mixer", "DenseReluDense"),
     Role.EXPERTS: tuple(f"{path}.experts.{EXPERT}" for path in _FFN) + tuple(f"{path}.experts" for path in _FFN),
+    Role.ROUTER: _FFN,
     Role.SHARED_EXPERTS: tuple(f"{path}.{shared}" for path in _FFN for shared in _SHARED),
 }
 
@@ -159,11 +162,22 @@ def _paths(block: AttentionBlock | FeedForwardBlock, tensor: Tensor) -> Sequence
     return CROSS if isinstance(block, CrossAttention) else CONTAINERS.get(tensor.role, ("",))
 
 
-def linear_modules(layer: LayerGroup, hidden_size: int) -> Iterator[Module]:
-    """Yield the modules of one layer that a checkpoint may quantise: the matrices of attention and of feed-forward networks."""
+def linear_modules(layer: LayerGroup, hidden_size: int, *, routers: bool = False) -> Iterator[Module]:
+    """Yield the modules of one layer that a checkpoint may quantise: the matrices of attention and of feed-forward networks.
+
+    Parameters
+    ----------
+    layer : LayerGroup
+        The layer.
+    hidden_size : int
+        Width of the model.
+    routers : bool
+        Whether routers of experts are told too.
+    """
+    never = NEVER_QUANTIZED - {Role.ROUTER} if routers else NEVER_QUANTIZED
     for block in layer.blocks:
         for tensor in block.tensors(hidden_size) if not block.shared_weights else ():
-            if isinstance(tensor, Tensor) and tensor.role not in NEVER_QUANTIZED:
+            if isinstance(tensor, Tensor) and tensor.role not in never:
                 yield from _modules(tensor, _paths(block, tensor))
     for projection in layer.projections:
         if projection.tensor.role not in NEVER_QUANTIZED:
@@ -183,6 +197,22 @@ def lm_head_module(model: Model) -> Module:
     """Return the LM head, whose name stands outside the layers."""
     head = model.lm_head
     return Module(head.name, head.role, head.matrix_elements, 1, ("lm_head", "output", "embed_out"))
+
+
+def embedding_module(model: Model) -> Module:
+    """Return the embedding, whose name stands outside the layers."""
+    table = model.embedding
+    names = (
+        "embed_tokens",
+        "wte",
+        "word_embeddings",
+        "embed_in",
+        "tok_embeddings",
+        "embeddings",
+        "embedding",
+        "shared",
+    )
+    return Module(table.name, table.role, table.matrix_elements, 1, names)
 
 
 def unfolded(layers: Sequence[LayerGroup]) -> Iterator[LayerGroup]:

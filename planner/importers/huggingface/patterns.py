@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from planner.importers.huggingface.modules import EXPERT
+from planner.importers.huggingface.regexes import MAX_PATTERN, Expression, PatternError, compiled
 
 PREFIXES = ("", "model.", "model.language_model.", "language_model.model.", "transformer.", "backbone.", "decoder.")
 """What stands before ``layers.0`` in checkpoints, for patterns that spell it out."""
+
+_SPELLS_IT_OUT = re.compile(r"model|transformer|backbone|decoder|\(\?")
+"""In patterns that begin with ``.*`` and do not match this, one of the prefixes stands for all."""
 
 # Where the path of a literal or shell pattern reaches into a layer: its number, or what stands for it, and the rest.
 _IN_LAYER = re.compile(r"^(?P<path>.*?)(?:^|\.)(?:layers|layer|h|blocks|block)\.(?P<layer>\d+|\*)(?:\.(?P<rest>.*))?$")
@@ -23,15 +27,19 @@ _ELSEWHERE = re.compile(
     r"lm_head|shared_head|score|bias|conv|output|classifier|wte|wpe|pos_|talker|token2wav|sam_model|perceiver|adapter|aligner|\binv_freq"
 )
 
-# A repetition of a group that ends in a repetition takes exponential time on some names.
-_NESTED_REPETITION = re.compile(r"[*+}]\??\)+[*+{]")
+MAX_WORK = 4_000_000
+"""Names compared with patterns, each as often as there are ways to match it, before a block counts as too large to follow."""
 
-MAX_PATTERN = 2000
-"""Characters of the longest pattern read."""
+TOO_MUCH = "lists more patterns than can be followed through all layers, write them with fewer"
+
+WAYS_AT_ONCE = 10
+"""Ways to match that take as long as looking at a name at all."""
 
 
-class PatternError(ValueError):
-    """A pattern that cannot be read, in words."""
+Matcher = Callable[[str], bool]
+"""Whether a name within its layer matches."""
+
+_SHELL = re.compile(r"[*?[]")
 
 
 class Patterns:
@@ -51,11 +59,12 @@ class Patterns:
     """
 
     def __init__(self, entries: Iterable[object]) -> None:
-        self._anywhere: list[tuple[str, re.Pattern[str]]] = []
-        self._by_layer: dict[int, list[tuple[str, re.Pattern[str]]]] = {}
-        self._whole: list[tuple[str, re.Pattern[str]]] = []
-        self._numbered = False
-        self._hits: dict[tuple[tuple[str, ...], int | None], list[str]] = {}
+        self._anywhere: list[tuple[str, Matcher]] = []
+        self._by_layer: dict[int, list[tuple[str, Matcher]]] = {}
+        self._whole: list[tuple[str, Expression]] = []
+        self._numbered: list[tuple[str, Expression]] = []
+        self._hits: dict[tuple[tuple[str, ...], bool], list[str]] = {}
+        self.work = 0.0
         self._experts: dict[tuple[int | None, str], set[str]] = {}
         self._unmatched: dict[str, int | None] = {}
         for entry in entries:
@@ -65,7 +74,7 @@ class Patterns:
                 self._add(entry)
 
     def __bool__(self) -> bool:
-        return bool(self._anywhere or self._by_layer or self._whole or self._experts)
+        return bool(self._anywhere or self._by_layer or self._whole or self._numbered or self._experts)
 
     def _add(self, entry: str) -> None:
         if not entry:
@@ -73,14 +82,14 @@ class Patterns:
         if len(entry) > MAX_PATTERN:
             raise PatternError(f"a pattern of {len(entry)} characters is longer than {MAX_PATTERN}")
         if entry.startswith("re:"):
-            self._whole.append((entry, _regex(entry)))
-            self._numbered = self._numbered or any(character.isdigit() for character in entry)
+            self._spend(len(entry) * WAYS_AT_ONCE)
+            is_numbered = any(character.isdigit() for character in entry)
+            (self._numbered if is_numbered else self._whole).append((entry, compiled(entry.removeprefix("re:"))))
             self._unmatched[entry] = None
             return
         found = _IN_LAYER.match(entry)
         if found is None:
-            path = _within(_TEXT_MODEL.sub("", entry), r"(?:^|.*\.)")
-            self._anywhere.append((entry, path))
+            self._anywhere.append((entry, self._within(_TEXT_MODEL.sub("", entry), is_anywhere=True)))
             self._unmatched[entry] = None
         elif not _ELSEWHERE.search(found["path"] or ""):
             self._add_in_layer(entry, found["layer"], found["rest"] or "*")
@@ -94,12 +103,12 @@ class Patterns:
             self._experts.setdefault((number, key), set()).add(entry)
             return
         patterns = self._anywhere if number is None else self._by_layer.setdefault(number, [])
-        patterns.append((entry, _within(rest, "^")))
+        patterns.append((entry, self._within(rest, is_anywhere=False)))
 
     @property
     def layers_matter(self) -> bool:
         """Whether layers that are alike may be told apart: a pattern holds a number."""
-        return bool(self._by_layer or self._experts) or self._numbered
+        return bool(self._by_layer or self._experts or self._numbered)
 
     def share(self, names: tuple[str, ...], layer: int | None, copies: int) -> float:
         """Return the share of a module that the list names: 0 or 1, or the share of its experts.
@@ -115,8 +124,8 @@ class Patterns:
         """
         # Every pattern is tried, so that those that match nothing at all can be told to the user.
         own = self._by_layer.get(layer, ()) if layer is not None else ()
-        hits = [entry for entry, regex in own if any(regex.search(name) for name in names)]
-        hits += self._whole_hits(names, layer)
+        hits = [entry for entry, matches in own if any(map(matches, names))]
+        hits += [*self._steady_hits(names, layer), *self._numbered_hits(names, layer)]
         single = {entry for number in (layer, None) for name in names for entry in self._single(number, name)}
         for entry in (*hits, *single):
             self._unmatched.pop(entry, None)
@@ -126,15 +135,49 @@ class Patterns:
         """Return the entries that name one expert of a module."""
         return self._experts.get((layer, name), set()) | self._experts.get((layer, name.rpartition(".")[0]), set())
 
-    def _whole_hits(self, names: tuple[str, ...], layer: int | None) -> list[str]:
-        """Return the entries that match wherever the module is, remembered for layers that they do not tell apart."""
-        key = (names, layer if self._numbered or layer is None else 0)
+    def _steady_hits(self, names: tuple[str, ...], layer: int | None) -> list[str]:
+        """Return the entries that match in whichever layer the module is, found once."""
+        key = (names, layer is None)
         if key not in self._hits:
-            paths = [f"{prefix}{'' if layer is None else f'layers.{layer}.'}" for prefix in PREFIXES]
-            full = [path + name.replace(EXPERT, "0") for path in paths for name in names]
-            hits = [entry for entry, regex in self._anywhere if any(regex.search(name) for name in names)]
-            self._hits[key] = hits + [e for e, regex in self._whole if any(regex.match(name) for name in full)]
+            self._spend(len(names) * len(self._anywhere))
+            anywhere = (entry for entry, matches in self._anywhere if any(map(matches, names)))
+            self._hits[key] = [*anywhere, *self._matching(self._whole, names, layer)]
         return self._hits[key]
+
+    def _numbered_hits(self, names: tuple[str, ...], layer: int | None) -> list[str]:
+        """Return the entries that match in this layer and may not in another."""
+        own = [(entry, expression) for entry, expression in self._numbered if expression.layer in (None, layer)]
+        return self._matching(own, names, layer)
+
+    def _matching(
+        self, expressions: list[tuple[str, Expression]], names: tuple[str, ...], layer: int | None
+    ) -> list[str]:
+        """Return the entries whose expression matches the beginning of a module's whole path."""
+        hits = []
+        place = "" if layer is None else f"layers.{layer}."
+        for entry, expression in expressions:
+            is_one = expression.starts_anywhere and not _SPELLS_IT_OUT.search(entry)
+            prefixes = ("model.language_model.",) if is_one else PREFIXES
+            self._spend(len(prefixes) * len(names) * (1 + expression.ways / WAYS_AT_ONCE))
+            full = (prefix + place + name.replace(EXPERT, "0") for prefix in prefixes for name in names)
+            hits += [entry] if any(map(expression.regex.match, full)) else []
+        return hits
+
+    def _within(self, pattern: str, *, is_anywhere: bool) -> Matcher:
+        """Return whether a name begins with a literal or shell pattern, or has it as whole parts of its path, for anything below it."""
+        if not _SHELL.search(pattern):
+            start = f".{pattern}."
+            return (lambda name: start in f".{name}.") if is_anywhere else (lambda name: f".{name}.".startswith(start))
+        self._spend(len(pattern) * WAYS_AT_ONCE)
+        text = fnmatch.translate(pattern).removesuffix(")\\Z").removesuffix(")\\z").removeprefix("(?s:")
+        start = r"(?:^|.*\.)" if is_anywhere else "^"
+        regex = re.compile(f"{start}(?:{text})(?:\\.|$)", re.DOTALL)
+        return lambda name: regex.search(name) is not None
+
+    def _spend(self, work: float) -> None:
+        self.work += work
+        if self.work > MAX_WORK:
+            raise PatternError(TOO_MUCH)
 
     def unmatched(self, layers: int) -> list[str]:
         """Return the entries that matched nothing so far, though they look as if they named a layer's matrix."""
@@ -143,19 +186,3 @@ class Patterns:
             for entry, number in self._unmatched.items()
             if not _ELSEWHERE.search(entry) and (number is None or number < layers)
         ]
-
-
-def _within(pattern: str, start: str) -> re.Pattern[str]:
-    """Return a regex for a literal or shell pattern that begins at `start`, for the module or anything below it."""
-    text = fnmatch.translate(pattern).removesuffix(")\\Z").removesuffix(")\\z").removeprefix("(?s:")
-    return re.compile(f"{start}(?:{text})(?:\\.|$)", re.DOTALL)
-
-
-def _regex(entry: str) -> re.Pattern[str]:
-    text = entry.removeprefix("re:")
-    if _NESTED_REPETITION.search(text):
-        raise PatternError(f"{entry[:60]!r} repeats a repetition, write it without")
-    try:
-        return re.compile(text)
-    except (re.error, OverflowError) as error:
-        raise PatternError(f"{entry[:60]!r} is no regular expression: {error}") from None

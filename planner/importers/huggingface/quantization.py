@@ -4,17 +4,44 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from planner.importers.huggingface.auto_round import read_auto_round
 from planner.importers.huggingface.exporters import EXPORTERS
-from planner.importers.huggingface.modules import Module, linear_modules, lm_head_module, unfolded
-from planner.importers.huggingface.patterns import PatternError
-from planner.importers.huggingface.schemes import METHODS, Block, Plan, UnknownQuantizationError
+from planner.importers.huggingface.methods import METHODS
+from planner.importers.huggingface.mlx import is_mlx, read_mlx
+from planner.importers.huggingface.modules import Module, embedding_module, linear_modules, lm_head_module, unfolded
+from planner.importers.huggingface.patterns import MAX_WORK, TOO_MUCH
+from planner.importers.huggingface.regexes import PatternError
+from planner.importers.huggingface.schemes import Block, Fields, Groups, Plan, UnknownQuantizationError
+from planner.importers.huggingface.torchao import read_torchao
 from planner.model import LayerGroup, Model, Quantization, StoredPart
 from planner.model.quantization import AnyStored, scheme_of
 from planner.precision import NEVER_QUANTIZED, PLAIN_BITS, Role
 
-READERS = METHODS | EXPORTERS
+READERS = {**METHODS, **EXPORTERS, "auto-round": read_auto_round, "mlx": read_mlx, "torchao": read_torchao}
+
+ALIASES = {"awq_marlin": "awq", "gptq_marlin": "gptq", "compressed_tensors": "compressed-tensors"}
+"""Names under which engines know a method when they run it in another kernel."""
+
+CODEBOOKS = "stores codebooks and indices, whose bytes are only in the files"
+
+NOT_COMPUTED = {
+    "aqlm": CODEBOOKS,
+    "fp_quant": "stores rotated groups, and may store master weights beside",
+    "gguf": "is that of GGUF files, name the .gguf file instead",
+    "higgs": "stores grids of vectors in padded tiles, whose bytes are only in the files",
+    "inc": "does not say how weights are stored",
+    "moe_wna16": "is a kernel for AWQ and GPTQ, the files' own method is needed",
+    "petit_nvfp4": "is a kernel for NVFP4, the files' own method is needed",
+    "quanto": "stores tensors in layouts of its own, whose bytes are only in the files",
+    "quip": CODEBOOKS,
+    "sinq": "stores scales for rows and for columns, whose bytes are only in the files",
+    "spqr": "stores outliers, whose number is only in the files",
+    "vptq": CODEBOOKS,
+}
+"""Methods whose bytes do not follow from their blocks, and why."""
 
 PARTS_OF_CONFIG = ("text_config", "language_config", "llm_config", "thinker_config")
 """Where the block stands in files that describe several models."""
@@ -33,7 +60,10 @@ def find_block(data: Mapping[str, Any]) -> Any:
     """
     inside = [data, *_parts_of(data), *(part for whole in _parts_of(data) for part in _parts_of(whole))]
     for config in inside:
-        for name in ("quantization_config", "compression_config"):
+        # MLX writes its own block twice, under both names, and beside another method's it is what counts (`mlx_lm.utils`).
+        if is_mlx(config.get("quantization")):
+            return config["quantization"]
+        for name in ("quantization_config", "compression_config", "quantization"):
             block = config.get(name)
             if block:
                 width = config.get("expert_dtype")
@@ -67,21 +97,33 @@ def read_quantization(block: Any, model: Model, plain: Sequence[str] = ()) -> tu
     if not isinstance(block, Mapping):
         raise UnknownQuantizationError(f"is a {type(block).__name__}, a mapping is expected")
     method = method_of(block)
+    if method in NOT_COMPUTED:
+        raise UnknownQuantizationError(
+            f"method {method!r} is known, but {NOT_COMPUTED[method]}; to go on, take the block out and give a --precision"
+        )
     if method not in READERS:
         raise UnknownQuantizationError(f"method {method!r} is not known ({', '.join(sorted(READERS))})")
+    fields = Fields(block)
+    fields.get("quant_method")
     try:
-        plan = READERS[method](block)
+        plan = READERS[method](fields)
+        counted = _counted(plan, model, plain)
     except PatternError as error:
         raise UnknownQuantizationError(str(error)) from None
-    found = condense(_counted(plan, model, plain))
-    return found.model_copy(update={"source": f"quantization_config, {method}"}), _notes(plan, model)
+    found = condense(counted)
+    odd = _nothing(plan, counted) or _unmatched(plan, model)
+    notes = (*plan.notes, *odd, *_unread(fields), *cache_notes(fields))
+    return found.model_copy(update={"source": f"quantization_config, {method}"}), notes
 
 
 def method_of(block: Block) -> str:
     """Return the method that a block is of: `quant_method`, or what its other fields tell."""
     method = block.get("quant_method")
     if isinstance(method, str) and method:
-        return method.lower().replace("compressed_tensors", "compressed-tensors").removeprefix("intel/")
+        method = method.lower().removeprefix("intel/")
+        return ALIASES.get(method, method)
+    if is_mlx(block):
+        return "mlx"
     if "quant_algo" in block or "quantization" in block:
         return "modelopt"
     return "compressed-tensors" if "config_groups" in block else ""
@@ -96,11 +138,13 @@ Counted = Mapping[tuple[Role, str], Elements]
 """Elements of each tensor, over all layers."""
 
 
-def _allocated(plan: Plan, module: Module, layer: int | None) -> Iterator[tuple[AnyStored | None, float]]:
+def _allocated(
+    plan: Plan, groups: Groups, module: Module, layer: int | None
+) -> Iterator[tuple[AnyStored | None, float]]:
     """Yield how the elements of a module are stored, and how many of them."""
     ignored = plan.ignored.share(module.names, layer, module.copies)
     left = 1 - ignored
-    for patterns, how in plan.groups:
+    for patterns, how in groups:
         share = min(left, 1.0 if patterns is None else patterns.share(module.names, layer, module.copies))
         left -= share
         yield how, share * module.elements
@@ -123,18 +167,23 @@ def _counted(plan: Plan, model: Model, plain: Sequence[str]) -> Counted:
     """Return the elements of every matrix that may be quantised, by how they are stored."""
     total: dict[tuple[Role, str], Elements] = defaultdict(lambda: defaultdict(float))
     for index, layer, count in _layers(plan, model):
-        for module in linear_modules(layer, model.hidden_size):
-            for how, elements in _allocated(plan, module, index):
+        if sum(patterns.work for patterns in plan.lists) > MAX_WORK:
+            raise PatternError(TOO_MUCH)
+        for module in linear_modules(layer, model.hidden_size, routers=bool(plan.routers)):
+            groups = plan.routers if module.role is Role.ROUTER else plan.groups
+            for how, elements in _allocated(plan, groups, module, index):
                 total[module.role, module.tensor][None if module.tensor in plain else how] += count * elements
-    if plan.head and not model.tie_word_embeddings:
-        head = lm_head_module(model)
-        for how, elements in _allocated(plan, head, None):
-            total[head.role, head.tensor][how] += elements
+    embedding, head = embedding_module(model), lm_head_module(model)
+    # A tied head is the embedding, read once more.
+    tied = (plan.embedding, replace(head, names=embedding.names))
+    for groups, module in ((plan.embedding, embedding), tied if model.tie_word_embeddings else (plan.head, head)):
+        for how, elements in _allocated(plan, groups, module, None) if groups else ():
+            total[module.role, module.tensor][how] += elements
     quantized = [table.tensor for table in model.tables if table.quantized]
     for table in quantized:
         total[table.role, table.name][plan.tables] += table.parameters
-    if quantized:
-        total[model.embedding.role, model.embedding.name][None] += model.embedding.matrix_elements
+    if quantized and not plan.embedding:
+        total[embedding.role, embedding.tensor][None] += model.embedding.matrix_elements
     return total
 
 
@@ -211,12 +260,61 @@ SHARE_DIGITS = 6
 """Decimals of a share: bytes come out to a millionth."""
 
 
-def _notes(plan: Plan, model: Model) -> tuple[str, ...]:
-    """Return notes on what the block names and the model does not have."""
-    lists = [plan.ignored, *(patterns for patterns, _ in plan.groups if patterns is not None)]
-    unmatched = [entry for patterns in lists for entry in patterns.unmatched(model.num_hidden_layers)]
-    if not unmatched:
+# ---- what the reader should know -------------------------------------------------------------------------------------
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first of some names in words."""
+    more = f" and {len(names) - MAX_TOLD} more" if len(names) > MAX_TOLD else ""
+    return ", ".join(name[:80] for name in names[:MAX_TOLD]) + more
+
+
+def _unmatched(plan: Plan, model: Model) -> tuple[str, ...]:
+    """Return a note on what the block names and the model does not have."""
+    found = dict.fromkeys(entry for patterns in plan.lists for entry in patterns.unmatched(model.num_hidden_layers))
+    if not found:
         return ()
-    shown = ", ".join(repr(entry[:80]) for entry in unmatched[:MAX_TOLD])
-    more = f" and {len(unmatched) - MAX_TOLD} more" if len(unmatched) > MAX_TOLD else ""
-    return (f"quantization_config names modules that match none of the model's: {shown}{more}; check the weight bytes",)
+    names = _listed([repr(entry) for entry in found])
+    return (f"quantization_config names modules that match none of the model's: {names}; check the weight bytes",)
+
+
+def _nothing(plan: Plan, counted: Counted) -> tuple[str, ...]:
+    """Return a note where the block quantises no module of the model, though it has a scheme."""
+    asked = any(how is not None for groups in (plan.groups, plan.head, plan.embedding) for _, how in groups)
+    if not asked or any(how is not None and count > 0 for kinds in counted.values() for how, count in kinds.items()):
+        return ()
+    return (
+        "quantization_config quantises none of the model's modules: the weights count in 16 bits, check the weight bytes",
+    )
+
+
+def _unread(fields: Fields) -> tuple[str, ...]:
+    """Return a note on fields that no reader asked for and that are not known to be harmless."""
+    left = list(fields.unread())
+    return (f"quantization_config: not read, and may change the weights: {_listed(left)}",) if left else ()
+
+
+_CACHES = {("float", 8): "fp8", ("float", 4): "fp4", ("int", 8): "int8", ("int", 4): "int4"}
+"""Values of `--kv-precision` by type and bits of the cache."""
+
+_CACHE_NAMES = {"FP8": "fp8", "NVFP4": "fp4", "INT8": "int8", "INT4": "int4"}
+"""Values of `--kv-precision` by the names that ModelOpt gives them."""
+
+
+def cache_notes(block: Block) -> tuple[str, ...]:
+    """Return a note where the checkpoint was calibrated for a narrow KV cache, which is a choice of the engine's."""
+    for owner in (block, block.get("quantization")):
+        for name in ("kv_cache_scheme", "kv_cache_quant_algo"):
+            scheme = owner.get(name) if isinstance(owner, Mapping) else None
+            if not scheme or (isinstance(scheme, str) and scheme.upper() == "NONE"):
+                continue
+            says, kind = str(scheme)[:40], _CACHE_NAMES.get(str(scheme).upper())
+            if isinstance(scheme, Mapping):
+                width = scheme.get("num_bits", 8)
+                says = f"{scheme.get('type', 'int')} of {width} bits"[:40]
+                kind = _CACHES.get((str(scheme.get("type", "int")), width if type(width) is int else 0))
+            option = (
+                f"give --kv-precision {kind} to count it so" if kind else "which is not a --kv-precision that is known"
+            )
+            return (f"the checkpoint was calibrated for a KV cache in {says} ({name}): {option}",)
+    return ()

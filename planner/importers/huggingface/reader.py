@@ -57,11 +57,16 @@ def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str |
         if len(stranger) < len(strange):
             note = f"{named}, and the fields are those of the latter: read as {other}"
             model = second
-        elif second.parameters == model.parameters:
+        elif second.parameters == model.parameters or _is_whole(other, stated):
             return model
         else:
             note = f"{named}, which would have {second.parameters:,} parameters: read as {stated}"
     return model.model_copy(update={"notes": (note, *model.notes)})
+
+
+def _is_whole(other: str, stated: str) -> bool:
+    """Whether one type has a text model among its parts, and the other is a text model's: the whole is named, not another model."""
+    return FAMILIES[other].text is not None and FAMILIES[stated].text is None
 
 
 def _read(data: Mapping[str, Any], name: str, where: str, assume: str | None) -> tuple[Model, list[str]]:

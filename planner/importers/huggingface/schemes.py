@@ -1,13 +1,11 @@
-"""The quantisation methods of checkpoints: what each block says about widths, groups, scales, and the modules it leaves alone.
+"""What the readers of quantisation blocks share: typed access to a block's fields, and the plan that they make of it.
 
-A table from ``quant_method`` to a reader. Facts are those of the configuration classes in transformers 5.24.0 (`utils/quantization_config.py`),
-compressed-tensors 0.12 (`quant_args.py`), NVIDIA ModelOpt (`export/quant_utils.py`), AMD Quark and GPTQModel. Scales of whole tensors
-and of channels are too few to count, as are GPTQ's group indices (under 0.1 % together).
+Scales of whole tensors and of channels are too few to count, as are GPTQ's group indices (under 0.1 % together).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +22,10 @@ class UnknownQuantizationError(ValueError):
     """The block names a scheme that the planner does not know."""
 
 
+Groups = tuple[tuple[Patterns | None, AnyStored | None], ...]
+"""Modules (None for all) and how they are stored (None for 16 bits): the first that names a module decides."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """Which modules a method stores how.
@@ -31,17 +33,89 @@ class Plan:
     Attributes
     ----------
     groups : tuple
-        Modules (None for all) and how they are stored; the first that names a module decides.
+        How the matrices of layers are stored.
     ignored : Patterns
         Modules that stay as they were.
-    head : bool
-        Whether the LM head is quantised like any other matrix, unless it is ignored.
+    head, embedding, routers : tuple
+        How the LM head, the embedding and routers of experts are stored; they stay in 16 bits where no group names them.
+    tables : str or StoredPart
+        How tables that tokens look rows up in are stored, in models that quantise them.
+    notes : tuple of str
+        What the reader should know.
     """
 
-    groups: tuple[tuple[Patterns | None, AnyStored], ...]
+    groups: Groups
     ignored: Patterns
-    head: bool = False
+    head: Groups = ()
+    embedding: Groups = ()
+    routers: Groups = ()
     tables: AnyStored | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lists(self) -> list[Patterns]:
+        """Every list of modules in the plan."""
+        named = [
+            patterns for groups in (self.groups, self.head, self.embedding, self.routers) for patterns, _ in groups
+        ]
+        return list(dict.fromkeys([self.ignored, *(patterns for patterns in named if patterns is not None)]))
+
+
+class Fields(Mapping[str, Any]):
+    """The fields of a block, which remember whether anyone asked for them.
+
+    Parameters
+    ----------
+    data : mapping
+        The block, or a part of it.
+
+    Examples
+    --------
+    >>> block = Fields({"bits": 4, "group": {"size": 64, "odd": 1}, "strange": [2]})
+    >>> block["bits"], block["group"]["size"], list(block.unread())
+    (4, 64, ['group.odd', 'strange'])
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self._asked: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._asked:
+            self._asked[name] = _followed(self._data[name])
+        return self._asked[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._data
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __repr__(self) -> str:
+        return repr(self._data)
+
+    def unread(self, path: str = "") -> Iterator[str]:
+        """Yield the path of every field that nobody has asked for, that holds a value, and that may matter."""
+        for name, value in self._data.items():
+            if name in HARMLESS:
+                continue
+            if name in self._asked:
+                inside = self._asked[name]
+                for part in inside if isinstance(inside, list) else [inside]:
+                    if isinstance(part, Fields):
+                        yield from part.unread(f"{path}{name}.")
+            elif value not in (None, "", [], {}):
+                yield f"{path}{name}"
+
+
+def _followed(value: Any) -> Any:
+    """Return a value whose fields remember as well, if it has any."""
+    if isinstance(value, list):
+        return [_followed(item) for item in value]
+    return Fields(value) if isinstance(value, Mapping) else value
 
 
 # ---- reading values --------------------------------------------------------------------------------------------------
@@ -88,13 +162,34 @@ def tile_elements(block: Block, name: str) -> int:
 
 
 def modules(block: Block, *names: str) -> list[Any]:
-    """Return the modules under the first of the names that is there; a mapping stands for its keys, a text for itself."""
-    value = next((block[name] for name in names if block.get(name) is not None), ())
-    if isinstance(value, str):
-        return [value]
-    if not isinstance(value, Mapping | Sequence):
-        raise UnknownQuantizationError(f"{names[0]} is no list of modules")
-    return list(value)
+    """Return the modules under all of the names that are there; a mapping stands for its keys, a text for itself."""
+    found: list[Any] = []
+    for name in names:
+        value = block.get(name)
+        value = () if value is None else value
+        if not isinstance(value, Mapping | Sequence):
+            raise UnknownQuantizationError(f"{name} is no list of modules")
+        found += [value] if isinstance(value, str) else value
+    return found
+
+
+def flag(block: Block, name: str, *, default: bool) -> bool:
+    """Return true or false, or raise `UnknownQuantizationError`."""
+    value = block.get(name)
+    value = default if value is None else value
+    if not isinstance(value, bool):
+        raise UnknownQuantizationError(f"{name} {value!r} is not true or false")
+    return value
+
+
+def one_of(value: str | None, known: Iterable[str | None], what: str) -> str | None:
+    """Return a value that is known, or raise `UnknownQuantizationError` with those that are."""
+    known = tuple(known)
+    if value not in known:
+        raise UnknownQuantizationError(
+            f"{what} {value!r} is not known ({', '.join(str(name) for name in known if name)})"
+        )
+    return value
 
 
 def stored(precision: str, *, bits: float | None = None, group_size: int = 0, scale_bits: float = 0) -> AnyStored:
@@ -113,167 +208,50 @@ def weight_only(bits: float, group_size: int, scale_bits: float) -> AnyStored:
     return stored("w8a16" if bits == EIGHT else "w4a16", bits=bits, group_size=group_size, scale_bits=scale_bits)
 
 
-MX_BLOCK = 32
-"""Weights in a row that share a scale in the microscaling formats."""
+def width(bits: int) -> int:
+    """Return the bits of a packed weight, or raise `UnknownQuantizationError`."""
+    if not 1 <= bits <= EIGHT:
+        raise UnknownQuantizationError(f"{bits!r} bits are not known (1 to 8)")
+    return bits
+
 
 EIGHT, FOUR = 8, 4
 FLOAT16 = 16
 """Bits of the scale of a group where a method does not say otherwise."""
 
 
-def _all(how: AnyStored, ignored: Iterable[Any] = (), *, head: bool = False) -> Plan:
-    return Plan(groups=((None, how),), ignored=Patterns(ignored), head=head)
+SKIPPED = ("modules_to_not_convert", "ignored_layers", "llm_int8_skip_modules", "skip_modules")
+"""What the methods of the transformers library call their list of exceptions."""
 
 
-# ---- methods of the transformers library -----------------------------------------------------------------------------
-
-_SKIPPED = ("modules_to_not_convert", "ignored_layers", "llm_int8_skip_modules", "skip_modules")
-
-
-def _fp8(block: Block) -> Plan:
-    """Read FP8: a scale for each tile where there is a block size, else for each tensor; experts may be narrower."""
-    how: AnyStored = "fp8"
-    tables: AnyStored = "fp8"
-    if block.get("weight_block_size") is not None:
-        tile = tile_elements(block, "weight_block_size")
-        # Tiles of the microscaling formats have a power of two for a scale, in one byte (OCP MX, section 5.2).
-        micro = tile == MX_BLOCK**2
-        how = stored("fp8_block", group_size=tile, scale_bits=EIGHT if micro else 32)
-        tables = stored("fp8_block", group_size=MX_BLOCK, scale_bits=EIGHT) if micro else how
-    experts = text(block, "expert_dtype")
-    if experts not in (None, "fp8", "fp4"):
-        raise UnknownQuantizationError(f"expert_dtype {experts!r} is not known (fp8 or fp4)")
-    narrow = ((Patterns(["experts"]), "mxfp4_w4a8"),) if experts == "fp4" else ()
-    return Plan(groups=(*narrow, (None, how)), ignored=Patterns(modules(block, *_SKIPPED)), tables=tables)
+def everywhere(how: AnyStored | None, block: Block, *, head: Groups = ()) -> Plan:
+    """Return the plan of a method that stores every matrix of the layers alike, but for its exceptions."""
+    return Plan(groups=((None, how),), ignored=Patterns(modules(block, *SKIPPED)), head=head)
 
 
-def _awq(block: Block) -> Plan:
-    """Read AWQ: a 16-bit scale and a zero-point of a weight's width for each group."""
-    bits = number(block, "bits", "w_bit", default=FOUR)
-    group = number(block, "group_size", "q_group_size", default=128, least=-1)
-    return _all(weight_only(_width(bits), max(group, 0), FLOAT16 + bits), modules(block, *_SKIPPED))
+_NAMES = """
+_load_in_4bit _load_in_8bit act_group_aware act_order activation_scale_ub activation_scheme actorder algo_config amp
+autoround_version axis backend batch_size block_name_to_quantize bnb_4bit_compute_dtype bnb_4bit_quant_storage
+bnb_4bit_quant_type cache_block_outputs calibration ch_axis channel_wise codebook damp_auto_increment damp_percent
+data_format dataset dequantize desc_act device disable_exllama do_fuse dynamic enable_minmax_tuning
+enable_norm_bias_tuning enable_quanted_input enable_torch_compile exllama_config export fuse_max_seq_len
+global_compression_ratio gradient_accumulate_steps has_zero_point input_activations input_tensors is_dynamic
+is_marlin_format is_scale_quant iters kv_cache_quant_algo kv_cache_scheme linear_class
+llm_int8_enable_fp32_cpu_offload llm_int8_threshold low_gpu_mem_usage lr max_input_length meta minmax_lr
+model_file_base_name model_name_or_path model_seqlen module_name_preceding_first_block modules_to_fuse mse
+mx_element_dtype not_use_best_mse nsamples observer observer_cls observer_kwargs offload_meta optimize out_scales
+output_activations output_tensors pack_dtype pack_method packing_format pad_token_id pre_quant_scale producer
+quant_library quant_method quant_mode quant_round quantization_status rms_norm_eps round_method round_zero
+run_compressed sampler scale_calculation_mode scale_fmt scale_type seqlen set_inductor_config smoothquant_val
+softmax_quant_spec sparsity_config static_groups sym symmetric to_quant_block_names tokenizer transform_config
+true_sequential use_cuda_fp16 use_exllama use_quant_input use_rms_norm v2 version view_as_float zero_point_type
+zp_dtype
+"""
 
+HARMLESS = frozenset(_NAMES.split())
+"""Fields of blocks that change no stored byte: how weights were calibrated, what tools wrote them, which kernels run them.
 
-def _gptq(block: Block) -> Plan:
-    """Read GPTQ: the same layout as AWQ's, symmetric or not; `dynamic` makes exceptions by regular expression."""
-    bits, group = number(block, "bits"), number(block, "group_size", default=128, least=-1)
-    groups: list[tuple[Patterns | None, AnyStored]] = []
-    ignored = modules(block, *_SKIPPED)
-    dynamic = block.get("dynamic") or {}
-    for pattern, other in mapping(dynamic, "dynamic").items():
-        if pattern.startswith("-:"):
-            ignored.append(f"re:{pattern[2:]}")
-            continue
-        other_bits = number(mapping(other, "dynamic"), "bits", default=bits)
-        other_group = number(other, "group_size", default=group, least=-1)
-        how = weight_only(_width(other_bits), max(other_group, 0), FLOAT16 + other_bits)
-        groups.append((Patterns([f"re:{pattern.removeprefix('+:')}"]), how))
-    inside = [name for names in modules(block, "modules_in_block_to_quantize") for name in modules({"n": names}, "n")]
-    everything = Patterns(inside) if inside else None
-    groups.append((everything, weight_only(_width(bits), max(group, 0), FLOAT16 + bits)))
-    return Plan(groups=tuple(groups), ignored=Patterns(ignored), head=block.get("lm_head") is True)
+Some are read where they matter, but what stands inside them does not.
 
-
-def _width(bits: int) -> int:
-    if not 1 <= bits <= EIGHT:
-        raise UnknownQuantizationError(f"{bits!r} bits are not known (1 to 8)")
-    return bits
-
-
-def _auto_round(block: Block) -> Plan:
-    """Read AutoRound: GPTQ's layout, with exceptions for single modules."""
-    extra = mapping(block.get("extra_config") or {}, "extra_config")
-    widths = {name: number(mapping(other, name), "bits", default=FLOAT16) for name, other in extra.items()}
-    plan = _gptq({**block, "modules_to_not_convert": [name for name, bits in widths.items() if bits >= FLOAT16]})
-    group = number(block, "group_size", default=128, least=-1)
-    own = {name: bits for name, bits in widths.items() if bits < FLOAT16}
-    others = tuple((Patterns([n]), weight_only(_width(b), max(group, 0), FLOAT16 + b)) for n, b in own.items())
-    return Plan(groups=(*others, *plan.groups), ignored=plan.ignored)
-
-
-def _bitsandbytes(block: Block) -> Plan:
-    """Read LLM.int8() with a scale for each row, or 4 bits with an fp32 scale for 64 weights, which may itself be quantised."""
-    skipped = modules(block, *_SKIPPED)
-    if block.get("load_in_8bit") or block.get("_load_in_8bit"):
-        return _all("int8", skipped)
-    # Double quantisation (QLoRA, arXiv 2305.14314, section 3): 8 bits for a scale, and an fp32 for 256 of those.
-    scale = EIGHT + 32 / 256 if block.get("bnb_4bit_use_double_quant") else 32
-    return _all(stored("w4a16", group_size=64, scale_bits=scale), skipped)
-
-
-def _mxfp4(block: Block) -> Plan:
-    """Read MXFP4 with 16-bit arithmetic."""
-    return _all("mxfp4_w4a16", modules(block, *_SKIPPED))
-
-
-def _hqq(block: Block) -> Plan:
-    """Read HQQ: a 16-bit scale and a 16-bit zero-point for each group."""
-    inner = mapping(block.get("quant_config", block), "quant_config")
-    weights = mapping(inner.get("weight_quant_params", inner), "weight_quant_params")
-    group = number(weights, "group_size", default=64, least=0)
-    return _all(weight_only(_width(number(weights, "nbits", "bits")), group, 2 * FLOAT16), modules(block, *_SKIPPED))
-
-
-# Names of torchao's configurations, old and new, and what they store.
-_TORCHAO: Mapping[str, str] = {
-    "int4weightonly": "w4a16",
-    "int8weightonly": "w8a16",
-    "float8weightonly": "w8a16",
-    "int8dynamicactivationint8weight": "int8",
-    "int8dynamicactivationint4weight": "w4a8",
-    "float8dynamicactivationfloat8weight": "fp8",
-    "float8staticactivationfloat8weight": "fp8",
-}
-
-
-def _torchao(block: Block) -> Plan:
-    """Read torchao: the name of a configuration, or a serialised one; int4 has a 16-bit scale and zero-point for each group."""
-    kind = block.get("quant_type")
-    arguments = block.get("quant_type_kwargs") or {}
-    if isinstance(kind, Mapping):
-        inner = mapping(kind.get("default", kind), "quant_type")
-        kind, arguments = inner.get("_type"), inner.get("_data") or {}
-    name = str(kind).lower().replace("_", "").removesuffix("config")
-    if name not in _TORCHAO:
-        raise UnknownQuantizationError(f"torchao type {kind!r} is not known ({', '.join(_TORCHAO)})")
-    precision = _TORCHAO[name]
-    is_four = SCHEMES[precision].weights.bits == FOUR
-    group = number(mapping(arguments, "quant_type_kwargs"), "group_size", default=128) if is_four else 0
-    return _all(stored(precision, group_size=group, scale_bits=2 * FLOAT16), modules(block, *_SKIPPED))
-
-
-def _exl(block: Block) -> Plan:
-    """Read EXL2 and EXL3: a mean width, scales included."""
-    bits = block.get("bits")
-    if isinstance(bits, bool) or not isinstance(bits, int | float) or not 1 <= bits <= FLOAT16:
-        raise UnknownQuantizationError(f"bits {bits!r} are not known (1 to 16)")
-    return _all(stored("w4a16", bits=float(bits)), modules(block, *_SKIPPED))
-
-
-def _fixed(how: AnyStored) -> Callable[[Block], Plan]:
-    """Return the reader of a method that has one width, and scales too few to count."""
-    return lambda block: _all(how, modules(block, *_SKIPPED))
-
-
-def _experts_int8(block: Block) -> Plan:
-    """Read int8 weights of experts alone."""
-    return Plan(groups=((Patterns(["experts"]), "w8a16"),), ignored=Patterns(modules(block, *_SKIPPED)))
-
-
-METHODS: dict[str, Callable[[Block], Plan]] = {
-    "auto-round": _auto_round,
-    "awq": _awq,
-    "bitnet": _fixed(stored("w4a16", bits=2)),
-    "bitsandbytes": _bitsandbytes,
-    "eetq": _fixed("w8a16"),
-    "exl2": _exl,
-    "exl3": _exl,
-    "experts_int8": _experts_int8,
-    "fbgemm_fp8": _fp8,
-    "fp8": _fp8,
-    "gptq": _gptq,
-    "hqq": _hqq,
-    "mxfp4": _mxfp4,
-    "torchao": _torchao,
-}
-"""Readers of the methods that are told by ``quant_method``; `planner.importers.huggingface.exporters` has more."""
+From the configuration classes of transformers 5.24.0, compressed-tensors 0.12, AutoRound, GPTQModel, ModelOpt and Quark.
+"""
