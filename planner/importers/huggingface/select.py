@@ -63,10 +63,7 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
     model_type = _model_type(data, where, "model_type", assume)
     family, notes = FAMILIES[model_type], _assumed(data, model_type)
     if family.flat is not None:
-        if family.decoders is not None:
-            return _paired(data, where, family, notes)
-        text, prefix = family.text or model_type, family.flat_prefix
-        return Selection(family=family, model_type=text, part=family.flat(data), prefix=prefix, notes=notes)
+        return _flattened(data, where, model_type, notes)
     found = _nested(data, family)
     if found is None and family.text is None:
         return Selection(family=family, model_type=model_type, part=data, notes=notes)
@@ -101,14 +98,19 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
     )
 
 
-def _paired(data: Mapping[str, Any], where: str, family: Family, notes: list[str]) -> Selection:
-    """Return the decoder of a file of two models."""
-    decoder, known = data.get("decoder"), family.decoders or {}
+def _flattened(data: Mapping[str, Any], where: str, model_type: str, notes: list[str]) -> Selection:
+    """Return the decoder of a file of nested parts that is read as if it stood at the top."""
+    family = FAMILIES[model_type]
+    part = family.flat(data) if family.flat is not None else data
+    if family.decoders is None:
+        text, prefix = family.text or model_type, family.flat_prefix
+        return Selection(family=family, model_type=text, part=part, prefix=prefix, notes=notes)
+    decoder, known = data.get("decoder"), family.decoders
     stated = decoder.get("model_type") if isinstance(decoder, Mapping) else None
-    if not isinstance(stated, str) or stated not in known or family.flat is None:
-        problem = "is missing" if stated is None else f"{str(stated)[:40]!r} is not known as a decoder of two models"
+    if not isinstance(stated, str) or stated not in known:
+        problem = "is missing" if stated is None else f"{shown(stated)} is not known as a decoder of two models"
         raise CatalogueError(where, [f"decoder.model_type: {problem}, one of {', '.join(sorted(known))}"])
-    return Selection(family=known[stated], model_type=stated, part=family.flat(data), prefix="decoder.", notes=notes)
+    return Selection(family=known[stated], model_type=stated, part=part, prefix="decoder.", notes=notes)
 
 
 def _refuse(data: Mapping[str, Any], where: str, path: str) -> None:
