@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from planner.catalogue.folders import data_folder, entries, find_entry, names
-from planner.catalogue.reading import read_mapping, validate
+from planner.catalogue.inside import GGUF, check_name, described_by
+from planner.catalogue.reading import CONFIG_NAME, read_mapping, validate
 from planner.engine import Engine
 from planner.errors import InputError, nearest
 from planner.hardware import Hardware, Latencies
 from planner.model import Checkpoint, Model
 from planner.units import MEBI
 
-CONFIG_NAME = "config.json"
-GGUF = ".gguf"
 
 ENGINES = "hardware/engines"
 """Rules of engines lie with the chips that they run on: they say how much of a chip's memory is left."""
@@ -47,7 +46,7 @@ def _find(name: str, folder: str, noun: str) -> Path:
     path = Path(name)
     try:
         if path.is_dir():
-            return _inside(path)
+            return described_by(path)
         if path.exists():
             return path
     except OSError as error:
@@ -56,14 +55,6 @@ def _find(name: str, folder: str, noun: str) -> Path:
         raise InputError(f"{name}: no such file")
     listed = f"known are {', '.join(known)}" if folder == ENGINES else f"the catalogue is listed by `planner {folder}`"
     raise InputError(f"{name}: unknown {noun}, {nearest(path.name, known) or listed}")
-
-
-def _inside(folder: Path) -> Path:
-    """Return the file of a folder that describes its model; the folder itself where there is none."""
-    if (folder / CONFIG_NAME).is_file():
-        return folder / CONFIG_NAME
-    first = sorted(folder.glob(f"*{GGUF}"))[:1]
-    return first[0] if first else folder
 
 
 def load_model(name: str, *, assume: str | None = None, label: str = "") -> Model:
@@ -92,6 +83,7 @@ def read_model(path: Path, *, assume: str | None = None, label: str = "") -> Mod
         from planner.importers.gguf import read_gguf  # noqa: PLC0415 - not needed for catalogue entries
 
         return read_gguf(path)
+    check_name(path)
     data = read_mapping(path)
     if "model_type" in data or "architectures" in data:
         return _read_config(path, data, assume, label)
@@ -126,12 +118,12 @@ def _read_config(path: Path, data: dict[str, Any], assume: str | None, label: st
 
 
 def _read_checkpoint(folder: Path, model: Model) -> tuple[Checkpoint | None, tuple[str, ...]]:
-    """Return what the safetensors files beside a config take."""
-    from planner.importers.safetensors import INDEX_NAME, read_checkpoint  # noqa: PLC0415 - only for checkpoints
+    """Return what the files of weights beside a config take."""
+    from planner.importers.checkpoints import INDEX_NAMES, read_checkpoint  # noqa: PLC0415 - only for checkpoints
 
-    index = folder / INDEX_NAME
-    mapping = read_mapping(index, limit=MAX_INDEX_BYTES) if index.is_file() else None
-    return read_checkpoint(folder, mapping, layers=model.num_hidden_layers)
+    name = next((name for name in INDEX_NAMES if (folder / name).is_file()), None)
+    mapping = read_mapping(folder / name, limit=MAX_INDEX_BYTES) if name else None
+    return read_checkpoint(folder, mapping, name=name or INDEX_NAMES[0], layers=model.num_hidden_layers)
 
 
 def load_hardware(name: str) -> Hardware:

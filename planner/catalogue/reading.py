@@ -128,7 +128,7 @@ def _read_text(path: Path, limit: int) -> str:
     try:
         size = path.stat().st_size
         if path.is_dir():
-            raise CatalogueError(str(path), [f"is a folder without {CONFIG_NAME}, name a file"])
+            raise CatalogueError(str(path), [f"is a folder without {CONFIG_NAME} or a GGUF file, name a file"])
         if not path.is_file():
             raise CatalogueError(str(path), ["is no regular file, name a YAML or JSON file"])
         if size > limit:

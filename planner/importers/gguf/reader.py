@@ -50,7 +50,11 @@ def read_gguf(path: Path) -> Model:
     architecture = architecture_of(source)
     model = _corrected(_read(source, architecture, _name(header, path)), source)
     quantization = condense(counted(header.tensors)).model_copy(update={"source": f"tensor types of {path.name}"})
-    told = (*unread(source, architecture), *disagreement(header.tensors, header.metadata, model))
+    told = (
+        *unread(source, architecture),
+        *_parts_missing(header, path),
+        *disagreement(header.tensors, header.metadata, model),
+    )
     return model.model_copy(
         update={
             "source": f"{path}, a GGUF file of architecture {source.architecture}",
@@ -84,10 +88,27 @@ def parts_of(path: Path) -> Sequence[Path]:
     return [path.with_name(f"{found['stem']}-{part:05d}-of-{count:05d}.gguf") for part in range(1, count + 1)]
 
 
+def first_part(path: Path) -> Path:
+    """Return the first part of the split file that a file is one of, if it is there; else the file itself."""
+    found = SPLIT.match(path.name)
+    if found is None:
+        return path
+    first = path.with_name(f"{found['stem']}-{1:05d}-of-{found['parts']}.gguf")
+    return first if first.is_file() else path
+
+
 def _whole(path: Path) -> Header:
     """Return the header of a file, or of all parts of a split one together."""
     headers = [read_header(part) for part in parts_of(path)]
     return Header(headers[0].metadata, [tensor for header in headers for tensor in header.tensors])
+
+
+def _parts_missing(header: Header, path: Path) -> tuple[str, ...]:
+    """Return a note if the file is a part of several by its metadata, but not by its name."""
+    count = header.metadata.get("split.count")
+    if not isinstance(count, int) or count <= len(parts_of(path)):
+        return ()
+    return (f"split.count: the file is one of {count} parts, the others are not found by its name and not counted",)
 
 
 def _architecture(header: Header, where: str) -> str:
