@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from planner.catalogue.folders import data_folder, entries, find_entry, names
+from planner.catalogue.folders import LOG, data_folder, entries, find_entry, names, say_hidden
 from planner.catalogue.inside import GGUF, check_name, described_by
 from planner.catalogue.reading import CONFIG_NAME, read_mapping, validate
 from planner.engine import Engine
@@ -25,6 +25,9 @@ MAX_INDEX_BYTES = 64 * MEBI
 """The index of a checkpoint names every tensor: some MB for models with many experts."""
 
 
+T = TypeVar("T")
+
+
 def _looks_like_path(name: str) -> bool:
     return os.sep in name or name.endswith((".yaml", ".yml", ".json", GGUF)) or name in (".", "..")
 
@@ -38,11 +41,6 @@ def _find(name: str, folder: str, noun: str) -> Path:
         if entry is not None:
             return entry
     known = names(folder)
-    if not _looks_like_path(name):
-        same = {entry.lower(): entry for entry in known}
-        entry = find_entry(folder, same.get(name.lower(), name))
-        if entry is not None:
-            return entry
     path = Path(name)
     try:
         if path.is_dir():
@@ -172,12 +170,22 @@ def load_engine(name: str | None = None) -> Engine:
 
 
 def all_models() -> Iterator[tuple[str, Model]]:
-    """Yield every model of the catalogue with its name."""
-    for name, path in entries("models").items():
-        yield name, read_model(path)
+    """Yield every model of the catalogue with its name; see `_every`."""
+    yield from _every("models", read_model)
 
 
 def all_hardware() -> Iterator[tuple[str, Hardware]]:
-    """Yield every chip of the catalogue with its name."""
-    for name, path in entries("hardware").items():
-        yield name, _read_hardware(path)
+    """Yield every chip of the catalogue with its name; see `_every`."""
+    yield from _every("hardware", _read_hardware)
+
+
+def _every(kind: str, read: Callable[[Path], T]) -> Iterator[tuple[str, T]]:
+    """Yield what each entry describes; say aloud which hide others, and which cannot be used and are left out."""
+    say_hidden(kind)
+    for name, path in entries(kind).items():
+        try:
+            found = read(path)
+        except InputError as error:
+            LOG.warning("left out: %s", error)
+        else:
+            yield name, found

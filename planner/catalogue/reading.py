@@ -135,7 +135,9 @@ def _read_text(path: Path, limit: int) -> str:
             raise CatalogueError(str(path), [f"is {size} bytes large, at most {limit} are read"])
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise CatalogueError(str(path), [f"cannot be read: {error.strerror or error}"]) from None
+        gone = path.is_symlink() and isinstance(error, FileNotFoundError)
+        problem = "is a link to a file that is not there" if gone else f"cannot be read: {error.strerror or error}"
+        raise CatalogueError(str(path), [problem]) from None
     except UnicodeDecodeError:
         raise CatalogueError(str(path), ["is not UTF-8 text, a YAML or JSON file is expected"]) from None
 
