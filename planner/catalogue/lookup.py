@@ -78,6 +78,7 @@ def load_model(name: str, *, assume: str | None = None, label: str = "") -> Mode
 def read_model(path: Path, *, assume: str | None = None, label: str = "") -> Model:
     """Return the model that a file describes, whatever its kind; see `load_model`."""
     if path.suffix == GGUF:
+        _say_not_needed(assume, path)
         from planner.importers.gguf import read_gguf  # noqa: PLC0415 - not needed for catalogue entries
 
         return read_gguf(path)
@@ -85,7 +86,13 @@ def read_model(path: Path, *, assume: str | None = None, label: str = "") -> Mod
     data = read_mapping(path)
     if "model_type" in data or "architectures" in data:
         return _read_config(path, data, assume, label)
+    _say_not_needed(assume, path)
     return validate(Model, data, str(path))
+
+
+def _say_not_needed(assume: str | None, path: Path) -> None:
+    if assume is not None:
+        LOG.warning("--assume %s was not needed: %s says what the model is", assume, path)
 
 
 def _read_config(path: Path, data: dict[str, Any], assume: str | None, label: str) -> Model:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.errors import CatalogueError, InputError, nearest, shown
+from planner.errors import CatalogueError, InputError, nearest, printable, shown
 from planner.importers.gguf.architecture import Architecture
 from planner.importers.gguf.architectures import KNOWN, architecture_of
 from planner.importers.gguf.config import config_of, in_own_words, unread
@@ -68,7 +68,7 @@ def read_gguf(path: Path) -> Model:
 def _name(header: Header, path: Path) -> str:
     label, found = header.metadata.get("general.name"), SPLIT.match(path.name)
     usual = found["stem"] if found else path.stem
-    return (label if isinstance(label, str) and label.strip() else usual)[:200]
+    return printable(label if isinstance(label, str) and label.strip() else usual)[:200]
 
 
 def parts_of(path: Path) -> Sequence[Path]:
