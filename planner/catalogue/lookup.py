@@ -17,7 +17,6 @@ from planner.hardware import Hardware, Latencies
 from planner.model import Checkpoint, Model
 from planner.units import MEBI
 
-
 ENGINES = "hardware/engines"
 """Rules of engines lie with the chips that they run on: they say how much of a chip's memory is left."""
 

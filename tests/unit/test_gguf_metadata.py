@@ -7,7 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gguf_cases.shapes import DIM, FIELDS, HEADS, HIDDEN, KV, LAYERS, PAIR, Shapes, attention, network, norms, stack
+from gguf_cases.layered import GEMMA3N, PER_LAYER, STREAMS
+from gguf_cases.shapes import (
+    DIM,
+    FIELDS,
+    HEADS,
+    HIDDEN,
+    KV,
+    LAYERS,
+    PAIR,
+    Shapes,
+    attention,
+    experts,
+    network,
+    norms,
+    stack,
+)
+from gguf_cases.states import MAMBA, MAMBA_FIELDS
 from gguf_files import write
 
 from planner.catalogue import load_model
@@ -183,3 +199,38 @@ def test_a_fault_names_the_key_of_the_file(tmp_path: Path, arch: str, changes: d
 def test_a_file_that_is_no_model_is_an_error(tmp_path: Path, arch: str, fields: dict[str, Any], message: str) -> None:
     with pytest.raises(CatalogueError, match=message):
         load_model(str(write(tmp_path / "m.gguf", arch, {**FIELDS, **fields}, {"a.weight": (4, 32)})))
+
+
+def test_keys_of_layers_that_use_those_of_another_are_held_in_vain(tmp_path: Path) -> None:
+    fields = {
+        **FIELDS,
+        "attention.sliding_window": 128,
+        "attention.sliding_window_pattern": [True, True, False] * 2,
+        "attention.key_length": DIM,
+        "attention.value_length": DIM,
+        "altup.num_inputs": 4,
+        "embedding_length_per_layer_input": 16,
+        "attention.shared_kv_layers": 3,
+    }
+    shapes = stack(*[GEMMA3N] * LAYERS, outer=PER_LAYER | STREAMS, tied=True)
+    model = load_model(str(write(tmp_path / "m.gguf", "gemma3n", fields, shapes)))
+    in_vain = 3 * (2 * KV * DIM * HIDDEN + DIM)
+    assert model.parameters == sum(math.prod(size) for size in shapes.values()) - in_vain
+    assert caches(model) == 2 * 2 * KV * DIM
+    assert model.notes == ()
+
+
+def test_a_mixture_of_jamba_with_one_layer_of_experts(tmp_path: Path) -> None:
+    mixers = [MAMBA | norms("ssm_dt_norm", "ssm_b_norm", "ssm_c_norm", size=16)] * (LAYERS - 1) + [attention()]
+    layers = [PAIR | mixer | (experts(8, 512) if index == 4 else network()) for index, mixer in enumerate(mixers)]
+    fields = {
+        **FIELDS,
+        **MAMBA_FIELDS,
+        "expert_count": 8,
+        "expert_used_count": 2,
+        "attention.head_count_kv": [0] * 5 + [KV],
+    }
+    shapes = stack(*layers)
+    model = load_model(str(write(tmp_path / "m.gguf", "jamba", fields, shapes)))
+    assert model.parameters == sum(math.prod(size) for size in shapes.values())
+    assert model_warnings(model) == ()

@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.importers.gguf.header import GgufTensor
 from planner.importers.gguf.source import LAYER
+from planner.importers.huggingface.modules import unfolded
 from planner.importers.huggingface.quantization import Elements
 from planner.model import Checkpoint, ClassBytes, Model, Stored
 from planner.model.quantization import AnyStored
@@ -145,10 +146,10 @@ def checkpoint(tensors: Sequence[GgufTensor]) -> Checkpoint:
 
 def disagreement(tensors: Sequence[GgufTensor], metadata: Mapping[str, Any], model: Model) -> tuple[str, ...]:
     """Return a note if the tensors do not hold as many parameters as the metadata describe."""
-    described = model.parameters + model.mtp_parameters
-    if described in _held(tensors, metadata):
+    described, possible = model.parameters + model.mtp_parameters, set(_held(tensors, metadata, _without_keys(model)))
+    if described in possible:
         return ()
-    held = max(_held(tensors, metadata))
+    held = max(possible)
     note = (
         f"the tensors of the file hold {held} parameters, its metadata describe a model of {described}: "
         "bytes of weights are those of the tensors, operations and KV cache those of the metadata, check both"
@@ -156,12 +157,21 @@ def disagreement(tensors: Sequence[GgufTensor], metadata: Mapping[str, Any], mod
     return (note,)
 
 
-def _held(tensors: Sequence[GgufTensor], metadata: Mapping[str, Any]) -> Iterator[int]:
+def _without_keys(model: Model) -> frozenset[str]:
+    """Return the names of tensors that files may hold in vain: keys and values of layers that use those of another."""
+    shared = (
+        index for index, layer in enumerate(unfolded(model.layers)) if getattr(layer.attention, "shared_kv", False)
+    )
+    names = ("attn_k.weight", "attn_v.weight", "attn_k_norm.weight")
+    return frozenset(f"blk.{index}.{name}" for index in shared for name in names)
+
+
+def _held(tensors: Sequence[GgufTensor], metadata: Mapping[str, Any], in_vain: frozenset[str]) -> Iterator[int]:
     """Yield how many parameters the tensors hold, with and without what may be no parameters."""
     plain, corrections, scales = 0, 0, 0
     for tensor in tensors:
         stem = _stem(tensor.name)
-        if TABLES.match(stem):
+        if TABLES.match(stem) or tensor.name in in_vain:
             continue
         if CORRECTIONS.match(stem):
             corrections += tensor.elements
