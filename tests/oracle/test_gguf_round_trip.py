@@ -10,7 +10,7 @@ from gguf_cases import CASES, Case
 from gguf_cases.shapes import LAYERS
 from gguf_files import write
 
-from planner.catalogue import load_model
+from planner.catalogue import load_model, model_yaml
 from planner.importers.gguf.architectures import KNOWN
 from planner.importers.huggingface import read_config
 from planner.memory import cache_bytes
@@ -26,6 +26,9 @@ def test_round_trip(tmp_path: Path, case: Case) -> None:
     assert (model.parameters, model.active_parameters) == (expected.parameters, expected.active_parameters)
     assert cache_bytes(model, FORMATS["bf16"]) == cache_bytes(expected, FORMATS["bf16"])
     assert model_warnings(model) == ()
+    written = tmp_path / "m.yaml"
+    written.write_text(model_yaml(model))
+    assert load_model(str(written)).layers == model.layers
     # What the planner does not count: tables, buffers, and corrections of the router where the model class keeps them as buffers.
     counted = model.parameters + model.mtp_parameters
     assert elements(case, "rope_", "exp_probs_b", "layer_output_scale") <= counted - IN_METADATA.get(case.arch, 0)

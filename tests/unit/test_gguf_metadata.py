@@ -45,6 +45,8 @@ def read(folder: Path, arch: str = "llama", layer: Shapes | None = None, **field
     ("arch", "key", "value"),
     [
         ("llama", "attention.sliding_window", 128),
+        ("qwen2", "attention.sliding_window", 128),
+        ("qwen3", "attention.sliding_window", 128),
         ("llama", "leading_dense_block_count", 1),
         ("llama", "attention.value_length", 16),
         ("llama", "ssm.state_size", 16),

@@ -20,7 +20,6 @@ from planner.importers.gguf.facts import (
     ratio,
     rows,
     sliding,
-    window,
 )
 from planner.importers.gguf.source import Source
 
@@ -33,10 +32,6 @@ _EMBEDDED: Fields = {
 _POSITIONS: Fields = {"max_position_embeddings": rows("position_embd.weight")}
 _INNER: Fields = {"n_inner": "feed_forward_length", "intermediate_size": None, "num_key_value_heads": None}
 _STATED = ("context_length", KV_HEADS)
-
-
-def _qwen_window(source: Source) -> bool:
-    return bool(window(source))
 
 
 def _falcon_norms(source: Source) -> int:
@@ -68,8 +63,9 @@ def _gated(source: Source) -> str:
     return "gated-gelu" if source.has("ffn_gate.weight") else "relu"
 
 
-_QWEN2 = {**WINDOWED, "use_sliding_window": _qwen_window}
-_QWEN3 = {**_QWEN2, "attention_bias": has("attn_q.bias")}
+# llama.cpp knows no window of these: a file that states one has it told.
+_QWEN2: Fields = {"use_sliding_window": fixed(value=False)}
+_QWEN3: Fields = {**_QWEN2, "attention_bias": has("attn_q.bias")}
 _SIX: Fields = {**WINDOWED, "layer_types": sliding(6)}
 _T5: Fields = {
     "num_layers": "block_count",
