@@ -13,9 +13,10 @@ from gguf_cases.mixed import MIXED
 from gguf_cases.others import OTHERS
 from gguf_cases.pairs import ALIKE, T5
 from gguf_cases.shapes import Case
+from gguf_cases.shifted import SHIFTED
 from gguf_cases.sparse import SPARSE
 from gguf_cases.states import STATES
 
-CASES = (*LLAMA, *OTHERS, *GPT2, *SPARSE, *MIXED, *LATENT, *STATES, *LINEAR, *LAYERED, *T5, *ALIKE)
+CASES = (*LLAMA, *OTHERS, *GPT2, *SPARSE, *MIXED, *LATENT, *STATES, *LINEAR, *SHIFTED, *LAYERED, *T5, *ALIKE)
 
 __all__ = ["CASES", "Case"]

@@ -44,6 +44,7 @@ HARMLESS = frozenset(
         "logit_scale",
         "n_deepstack_layers",
         "pooling_type",
+        "rescale_every_n_layers",
         "residual_scale",
         "router_logit_softcapping",
         "rope_freqs",

@@ -31,6 +31,8 @@ from planner.importers.gguf.facts import (
 from planner.importers.gguf.source import NEXTN, Source
 
 _NO_ATTENTION: Fields = dict.fromkeys(("intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim"))
+_RWKV: Fields = dict.fromkeys(("num_attention_heads", "num_key_value_heads", "head_dim"))
+_MIXES = ("time_mix_extra_dim", "time_decay_extra_dim")
 _INTERVAL = ("full_attention_interval",)
 _CONVOLVED: Fields = {
     "layer_types": recurrent("full_attention", "conv"),
@@ -51,6 +53,14 @@ def _jamba_period(source: Source) -> int:
 
 def _jamba_offset(source: Source) -> int:
     return next(iter(_jamba_sparse(source)), source.layers)
+
+
+def _plamo_step(source: Source) -> int:
+    """PLaMo 2: attention is the middle layer of each run of so many."""
+    found = [layer for layer, has_it in enumerate(source.with_tensor("attn_output.weight")) if has_it]
+    if len(found) > 1:
+        return found[1] - found[0]
+    return 2 * max(found[0] if found else source.layers, 1) + 1
 
 
 def _letters(source: Source) -> str:
@@ -100,7 +110,44 @@ HYBRID: Mapping[str, Architecture] = {
             "use_conv_bias": has("ssm_conv1d.bias"),
         },
     ),
+    # ---- inputs mixed with those of the token before
+    "rwkv6": Architecture(model_type="rwkv6", fields={**_RWKV, "head_size": "wkv.head_size"}, heeded=_MIXES),
+    "rwkv6qwen2": Architecture(
+        model_type="rwkv6qwen2",
+        fields={
+            "num_attention_heads": ratio("embedding_length", "wkv.head_size"),
+            "attention_bias": has("time_mix_key.bias"),
+            "lora_rank_tokenshift": "time_mix_extra_dim",
+            "lora_rank_decay": "time_decay_extra_dim",
+            "head_dim": None,
+        },
+        heeded=("token_shift_count",),
+    ),
+    "rwkv7": Architecture(
+        model_type="rwkv7",
+        fields={
+            **_RWKV,
+            "head_size": "wkv.head_size",
+            "lora_rank_decay": "attention.decay_lora_rank",
+            "lora_rank_iclr": "attention.iclr_lora_rank",
+            "lora_rank_value_residual_mix": "attention.value_residual_mix_lora_rank",
+            "lora_rank_gate": "attention.gate_lora_rank",
+        },
+    ),
     # ---- state spaces and attention
+    "plamo2": Architecture(
+        model_type="plamo2",
+        fields={
+            "mamba_step": _plamo_step,
+            "mamba_num_heads": HEADS_OF_STATE,
+            "mamba_d_state": "ssm.state_size",
+            "mamba_d_conv": "ssm.conv_kernel",
+            "hidden_size_per_head": "attention.key_length",
+            "attention_window_size": None,
+            "head_dim": None,
+        },
+        heeded=(INNER, "ssm.group_count"),
+    ),
     "jamba": Architecture(
         model_type="jamba",
         fields={

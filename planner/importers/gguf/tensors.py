@@ -50,6 +50,22 @@ TENSORS: Mapping[str, tuple[Role, str]] = {
     "ssm_g_a": (_ATTENTION, "gate_a_proj"),
     "ssm_g_b": (_ATTENTION, "gate_b_proj"),
     "ssm_out": (_ATTENTION, "out_proj"),
+    **dict.fromkeys(
+        ("time_mix_receptance", "time_mix_key", "time_mix_value", "time_mix_gate"), (_ATTENTION, "in_proj")
+    ),
+    "time_mix_output": (_ATTENTION, "out_proj"),
+    "time_mix_w1": (_ATTENTION, "mix_a_proj"),
+    "time_mix_w2": (_ATTENTION, "mix_b_proj"),
+    "time_mix_decay_w1": (_ATTENTION, "decay_a_proj"),
+    "time_mix_decay_w2": (_ATTENTION, "decay_b_proj"),
+    **{
+        f"time_mix_{letter}{part}": (_ATTENTION, f"{name}_{side}_proj")
+        for letter, name in (("a", "rate"), ("v", "value"), ("g", "gate"))
+        for part, side in ((1, "a"), (2, "b"))
+    },
+    "channel_mix_key": (_FFN, "up_proj"),
+    "channel_mix_value": (_FFN, "down_proj"),
+    "channel_mix_receptance": (_FFN, "receptance"),
     "ssm_conv1d": (Role.STATE, "conv1d"),
     "ssm_conv1d_q": (Role.STATE, "conv1d"),
     "ssm_conv1d_k": (Role.STATE, "conv1d"),
@@ -146,7 +162,7 @@ def checkpoint(tensors: Sequence[GgufTensor]) -> Checkpoint:
 
 def disagreement(tensors: Sequence[GgufTensor], metadata: Mapping[str, Any], model: Model) -> tuple[str, ...]:
     """Return a note if the tensors do not hold as many parameters as the metadata describe."""
-    described, possible = model.parameters + model.mtp_parameters, set(_held(tensors, metadata, _without_keys(model)))
+    described, possible = model.parameters + model.mtp_parameters, set(_held(tensors, metadata, _in_vain(model)))
     if described in possible:
         return ()
     held = max(possible)
@@ -157,13 +173,15 @@ def disagreement(tensors: Sequence[GgufTensor], metadata: Mapping[str, Any], mod
     return (note,)
 
 
-def _without_keys(model: Model) -> frozenset[str]:
-    """Return the names of tensors that files may hold in vain: keys and values of layers that use those of another."""
+def _in_vain(model: Model) -> frozenset[str]:
+    """Return the names of tensors that files may hold in vain, such as keys and values of layers that use those of another."""
     shared = (
         index for index, layer in enumerate(unfolded(model.layers)) if getattr(layer.attention, "shared_kv", False)
     )
     names = ("attn_k.weight", "attn_v.weight", "attn_k_norm.weight")
-    return frozenset(f"blk.{index}.{name}" for index in shared for name in names)
+    # RWKV-7: the first layer has no mixture of values, and files hold another map in its place.
+    dummies = [f"blk.0.time_mix_v{part}.weight" for part in range(3)]
+    return frozenset([*dummies, *(f"blk.{index}.{name}" for index in shared for name in names)])
 
 
 def _held(tensors: Sequence[GgufTensor], metadata: Mapping[str, Any], in_vain: frozenset[str]) -> Iterator[int]:
