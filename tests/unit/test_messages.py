@@ -162,6 +162,7 @@ def test_an_assumption_on_a_nested_part_is_told(tmp_path: Path) -> None:
     assert "model_type 'frob' is not known: read as llama, as you asked; check the parameter count" in told
     assert not any("not needed" in note for note in told)
     path.write_text(json.dumps({"model_type": "llava", "text_config": text | {"model_type": []}}))
-    assert "model_type [] is not known: read as llama, as you asked; check the parameter count" in load_model(
-        str(path), assume="llama-like"
-    ).notes
+    assert (
+        "model_type [] is not known: read as llama, as you asked; check the parameter count"
+        in load_model(str(path), assume="llama-like").notes
+    )
