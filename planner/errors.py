@@ -38,11 +38,39 @@ class CatalogueError(InputError):
     def __init__(self, where: str, faults: Iterable[str]) -> None:
         self.where = where
         self.faults = tuple(faults)
-        super().__init__(f"{where}: {'; '.join(self.faults)}")
+        super().__init__(printable(f"{where}: {listing(self.faults, separator='; ')}"))
 
 
 class InfeasibleError(PlannerError):
     """No choice meets the request: an answer, not a bug."""
+
+
+MOST_LISTED = 20
+"""Items of a list that a message names; the rest are counted."""
+
+
+def listing(items: Iterable[str], *, separator: str = ", ", most: int = MOST_LISTED) -> str:
+    """Return a list in words, cut to its first items.
+
+    >>> listing(["a", "b"])
+    'a, b'
+    >>> listing(map(str, range(100)), most=3)
+    '0, 1, 2 and 97 more'
+    """
+    every = list(items)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return f"{separator.join(every[:most])}{more}"
+
+
+def printable(text: str) -> str:
+    r"""Return a text without characters that a terminal would act upon.
+
+    >>> printable("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -206,12 +206,19 @@ _EXPONENT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+)\s*([^\W\d].*)")
 
 
 def gigabytes(size: float) -> str:
-    """Return a size in words, for messages.
+    """Return a size in words, for messages: in GB, and what is less in a unit that shows it.
 
     >>> gigabytes(16_060_522_496)
     '16.06 GB'
+    >>> gigabytes(1_234_567)
+    '1.23 MB'
+    >>> gigabytes(5)
+    '5 B'
     """
-    return f"{size / 1e9:.2f} GB"
+    unit, prefix = next(
+        ((unit, scale) for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if size >= scale), ("B", 1)
+    )
+    return f"{size:.0f} B" if unit == "B" else f"{size / prefix:.2f} {unit}"
 
 
 @dataclass(frozen=True, slots=True)

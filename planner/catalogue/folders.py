@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar, Token
 from pathlib import Path
 
-from planner.errors import InputError
+from planner.errors import InputError, listing, printable
 
 LOG = logging.getLogger("planner")
 """Notes for the user; the command line writes them to stderr."""
@@ -80,13 +80,23 @@ def folders(kind: str) -> tuple[Path, ...]:
     return (*(folder for folder in own if folder.is_dir()), data_folder(kind))
 
 
-def entries(kind: str) -> dict[str, Path]:
-    """Return the file of each entry by its name, sorted; the first folder that has it counts."""
-    found: dict[str, Path] = {}
+SUFFIXES = (".yaml", ".yml")
+"""Ends of the names of descriptions; the first goes before the second."""
+
+
+def _candidates(kind: str) -> dict[str, list[Path]]:
+    """Return the files of each entry by its name in small letters: the one that counts, then those that it hides."""
+    found: dict[str, list[Path]] = {}
     for folder in folders(kind):
-        for path in folder.glob("*.yaml"):
-            found.setdefault(path.stem, path)
-    return dict(sorted(found.items()))
+        files = [path for path in folder.glob("*") if path.suffix in SUFFIXES]
+        for path in sorted(files, key=lambda path: (SUFFIXES.index(path.suffix), path.name)):
+            found.setdefault(path.stem.lower(), []).append(path)
+    return found
+
+
+def entries(kind: str) -> dict[str, Path]:
+    """Return the file of each entry by its name, sorted; the first folder that has it counts, in whatever case."""
+    return dict(sorted((paths[0].stem, paths[0]) for paths in _candidates(kind).values()))
 
 
 def names(kind: str) -> list[str]:
@@ -95,16 +105,27 @@ def names(kind: str) -> list[str]:
 
 
 def find_entry(kind: str, name: str) -> Path | None:
-    """Return the file of an entry, or None; say aloud if it hides others."""
-    files = (folder / f"{name}.yaml" for folder in folders(kind))
-    try:
-        path = next((file for file in files if file.is_file()), None)
-    except OSError:  # a name that is too long is none of ours
-        return None
-    if path is None:
-        return None
-    others = [folder for folder in folders(kind) if folder != path.parent and (folder / path.name).is_file()]
-    if others:
-        own = "the built-in one" if others == [data_folder(kind)] else f"{len(others)} others"
-        LOG.warning("%s hides %s of that name", path, own)
+    """Return the file of an entry, in whatever case its name is written, or None; say aloud if it hides others."""
+    paths = _candidates(kind).get(name.lower(), [])
+    same = [path for path in paths if path.parent == paths[0].parent]
+    path = next((path for path in same if path.stem == name), paths[0] if paths else None)
+    if path is not None and len(paths) > 1:
+        LOG.warning("%s hides %s", path, _hidden([other for other in paths if other != path], kind))
     return path
+
+
+def say_hidden(kind: str) -> None:
+    """Say aloud which entries of the user's folders hide others, and which files there are none."""
+    for paths in _candidates(kind).values():
+        if len(paths) > 1:
+            LOG.warning("%s hides %s", paths[0], _hidden(paths[1:], kind))
+    for folder in folders(kind)[:-1]:
+        strays = sorted(path.name for path in folder.glob("*") if path.is_file() and path.suffix not in SUFFIXES)
+        if strays:
+            LOG.warning("%s: not listed, descriptions end in .yaml: %s", folder, printable(listing(strays)))
+
+
+def _hidden(paths: Sequence[Path], kind: str) -> str:
+    if [path.parent for path in paths] == [data_folder(kind)]:
+        return "the built-in one of that name"
+    return f"others of that name: {listing(map(str, paths))}"

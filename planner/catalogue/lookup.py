@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from planner.catalogue.folders import data_folder, entries, find_entry, names
-from planner.catalogue.reading import read_mapping, validate
+from planner.catalogue.folders import LOG, data_folder, entries, find_entry, names, say_hidden
+from planner.catalogue.inside import GGUF, check_name, described_by
+from planner.catalogue.reading import CONFIG_NAME, PARAMS_NAME, read_mapping, validate
 from planner.engine import Engine
 from planner.errors import InputError, nearest
 from planner.hardware import Hardware, Latencies
 from planner.model import Checkpoint, Model
 from planner.units import MEBI
 
-CONFIG_NAME = "config.json"
-PARAMS_NAME = "params.json"
-"""Where Mistral describes a model beside its consolidated weights."""
-
-GGUF = ".gguf"
-
 ENGINES = "hardware/engines"
 """Rules of engines lie with the chips that they run on: they say how much of a chip's memory is left."""
 
 MAX_INDEX_BYTES = 64 * MEBI
 """The index of a checkpoint names every tensor: some MB for models with many experts."""
+
+
+T = TypeVar("T")
 
 
 def _looks_like_path(name: str) -> bool:
@@ -42,15 +40,10 @@ def _find(name: str, folder: str, noun: str) -> Path:
         if entry is not None:
             return entry
     known = names(folder)
-    if not _looks_like_path(name):
-        same = {entry.lower(): entry for entry in known}
-        entry = find_entry(folder, same.get(name.lower(), name))
-        if entry is not None:
-            return entry
     path = Path(name)
     try:
         if path.is_dir():
-            return _inside(path)
+            return described_by(path)
         if path.exists():
             return path
     except OSError as error:
@@ -59,15 +52,6 @@ def _find(name: str, folder: str, noun: str) -> Path:
         raise InputError(f"{name}: no such file")
     listed = f"known are {', '.join(known)}" if folder == ENGINES else f"the catalogue is listed by `planner {folder}`"
     raise InputError(f"{name}: unknown {noun}, {nearest(path.name, known) or listed}")
-
-
-def _inside(folder: Path) -> Path:
-    """Return the file of a folder that describes its model; the folder itself where there is none."""
-    for name in (CONFIG_NAME, PARAMS_NAME):
-        if (folder / name).is_file():
-            return folder / name
-    first = sorted(folder.glob(f"*{GGUF}"))[:1]
-    return first[0] if first else folder
 
 
 def load_model(name: str, *, assume: str | None = None, label: str = "") -> Model:
@@ -93,9 +77,11 @@ def load_model(name: str, *, assume: str | None = None, label: str = "") -> Mode
 def read_model(path: Path, *, assume: str | None = None, label: str = "") -> Model:
     """Return the model that a file describes, whatever its kind; see `load_model`."""
     if path.suffix == GGUF:
+        _say_not_needed(assume, path)
         from planner.importers.gguf import read_gguf  # noqa: PLC0415 - not needed for catalogue entries
 
         return read_gguf(path)
+    check_name(path)
     data = read_mapping(path)
     if "dim" in data and "n_layers" in data and "architectures" not in data:
         from planner.importers.mistral import read_params  # noqa: PLC0415 - not needed for catalogue entries
@@ -104,7 +90,13 @@ def read_model(path: Path, *, assume: str | None = None, label: str = "") -> Mod
         return read_params(data, name=folder or path.stem, where=str(path))
     if "model_type" in data or "architectures" in data:
         return _read_config(path, data, assume, label)
+    _say_not_needed(assume, path)
     return validate(Model, data, str(path))
+
+
+def _say_not_needed(assume: str | None, path: Path) -> None:
+    if assume is not None:
+        LOG.warning("--assume %s was not needed: %s says what the model is", assume, path)
 
 
 def _read_config(path: Path, data: dict[str, Any], assume: str | None, label: str) -> Model:
@@ -135,12 +127,12 @@ def _read_config(path: Path, data: dict[str, Any], assume: str | None, label: st
 
 
 def _read_checkpoint(folder: Path, model: Model) -> tuple[Checkpoint | None, tuple[str, ...]]:
-    """Return what the safetensors files beside a config take."""
-    from planner.importers.safetensors import INDEX_NAME, read_checkpoint  # noqa: PLC0415 - only for checkpoints
+    """Return what the files of weights beside a config take."""
+    from planner.importers.checkpoints import INDEX_NAMES, read_checkpoint  # noqa: PLC0415 - only for checkpoints
 
-    index = folder / INDEX_NAME
-    mapping = read_mapping(index, limit=MAX_INDEX_BYTES) if index.is_file() else None
-    return read_checkpoint(folder, mapping, layers=model.num_hidden_layers)
+    name = next((name for name in INDEX_NAMES if (folder / name).is_file()), None)
+    mapping = read_mapping(folder / name, limit=MAX_INDEX_BYTES) if name else None
+    return read_checkpoint(folder, mapping, name=name or INDEX_NAMES[0], layers=model.num_hidden_layers)
 
 
 def load_hardware(name: str) -> Hardware:
@@ -189,12 +181,22 @@ def load_engine(name: str | None = None) -> Engine:
 
 
 def all_models() -> Iterator[tuple[str, Model]]:
-    """Yield every model of the catalogue with its name."""
-    for name, path in entries("models").items():
-        yield name, read_model(path)
+    """Yield every model of the catalogue with its name; see `_every`."""
+    yield from _every("models", read_model)
 
 
 def all_hardware() -> Iterator[tuple[str, Hardware]]:
-    """Yield every chip of the catalogue with its name."""
-    for name, path in entries("hardware").items():
-        yield name, _read_hardware(path)
+    """Yield every chip of the catalogue with its name; see `_every`."""
+    yield from _every("hardware", _read_hardware)
+
+
+def _every(kind: str, read: Callable[[Path], T]) -> Iterator[tuple[str, T]]:
+    """Yield what each entry describes; say aloud which hide others, and which cannot be used and are left out."""
+    say_hidden(kind)
+    for name, path in entries(kind).items():
+        try:
+            found = read(path)
+        except InputError as error:
+            LOG.warning("left out: %s", error)
+        else:
+            yield name, found

@@ -21,6 +21,8 @@ MAX_DEPTH = 100
 """Descriptions nest some ten levels deep."""
 
 CONFIG_NAME = "config.json"
+PARAMS_NAME = "params.json"
+"""Where Mistral describes a model beside its consolidated weights."""
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -128,14 +130,16 @@ def _read_text(path: Path, limit: int) -> str:
     try:
         size = path.stat().st_size
         if path.is_dir():
-            raise CatalogueError(str(path), [f"is a folder without {CONFIG_NAME}, name a file"])
+            raise CatalogueError(str(path), [f"is a folder without {CONFIG_NAME} or a GGUF file, name a file"])
         if not path.is_file():
             raise CatalogueError(str(path), ["is no regular file, name a YAML or JSON file"])
         if size > limit:
             raise CatalogueError(str(path), [f"is {size} bytes large, at most {limit} are read"])
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise CatalogueError(str(path), [f"cannot be read: {error.strerror or error}"]) from None
+        gone = path.is_symlink() and isinstance(error, FileNotFoundError)
+        problem = "is a link to a file that is not there" if gone else f"cannot be read: {error.strerror or error}"
+        raise CatalogueError(str(path), [problem]) from None
     except UnicodeDecodeError:
         raise CatalogueError(str(path), ["is not UTF-8 text, a YAML or JSON file is expected"]) from None
 

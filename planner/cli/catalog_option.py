@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from planner.errors import printable
+
 
 def _use(context: click.Context, _parameter: click.Parameter, folders: Sequence[str]) -> None:
     """Look in the folders first, for as long as the command runs."""
@@ -46,7 +48,7 @@ class HeldNotes(logging.Handler):
     def write(self) -> None:
         """Write the notes to stderr."""
         for note in self._held:
-            click.echo(f"note: {note}", err=True)
+            click.echo(f"note: {printable(note)}", err=True)
 
 
 @contextlib.contextmanager

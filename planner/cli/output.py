@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.errors import InputError
+from planner.errors import InputError, printable
 from planner.units import is_array
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def deliver(text: str, output: str | None, notes: Iterable[str] = ()) -> None:
     else:
         write_whole(Path(output), text)
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {printable(note)}", err=True)
 
 
 def print_text(text: str) -> None:

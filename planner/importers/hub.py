@@ -6,7 +6,7 @@ from pathlib import Path
 
 from planner.errors import InputError
 
-FILES = ("config.json", "hf_quant_config.json", "model.safetensors.index.json")
+FILES = ("config.json", "hf_quant_config.json", "model.safetensors.index.json", "pytorch_model.bin.index.json")
 """What is fetched; the first must be there."""
 
 

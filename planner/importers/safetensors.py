@@ -1,4 +1,4 @@
-"""Reads what the tensors of a local checkpoint take: from the headers of its ``.safetensors`` files, or from their index.
+"""Reads what tensors take from the headers of ``.safetensors`` files.
 
 A header is 8 bytes of length, little endian, and so many bytes of JSON: for each tensor its type, shape and place in the file (safetensors
 format, README of huggingface/safetensors). It is read here, because the library wants an array framework to open a file, and refuses a
@@ -16,10 +16,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from planner.errors import CatalogueError
-from planner.model import Checkpoint, ClassBytes
+from planner.model import ClassBytes
 from planner.precision import Role
-
-INDEX_NAME = "model.safetensors.index.json"
 
 MAX_HEADER = 100_000_000
 """Longest header, as in the safetensors library [B]."""
@@ -162,64 +160,3 @@ def by_class(tensors: Iterable[StoredTensor], layers: int) -> tuple[ClassBytes, 
         sums[name] = sums.get(name, 0) + tensor.bytes
     largest = sorted(sums.items(), key=lambda pair: -pair[1])
     return tuple(ClassBytes(of=name, bytes=size) for name, size in largest)
-
-
-# ---- a checkpoint ----------------------------------------------------------------------------------------------------
-
-_SHARD = re.compile(r"-(\d+)-of-(\d+)\.safetensors$")
-
-
-def read_checkpoint(
-    folder: Path, index: Mapping[str, Any] | None, *, layers: int
-) -> tuple[Checkpoint | None, tuple[str, ...]]:
-    """Return what a checkpoint takes, and what the reader should know.
-
-    Headers are read where every file is there, else the total that the index states is taken.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the files are.
-    index : mapping or None
-        The parsed ``model.safetensors.index.json``, where there is one.
-    layers : int
-        Layers of the model.
-    """
-    files, missing = _files(folder, index)
-    if files and not missing:
-        tensors = [tensor for file in files for tensor in read_header(file)]
-        total = sum(tensor.bytes for tensor in tensors)
-        source = f"headers of {len(files)} safetensors file{'s' if len(files) > 1 else ''}"
-        return Checkpoint(bytes=total, by_class=by_class(tensors, layers), source=source), ()
-    stated = _total_size(index)
-    if stated is not None:
-        return Checkpoint(bytes=stated, source=f"total_size of {INDEX_NAME}"), ()
-    if missing and (files or index is not None):
-        note = f"{missing} of {missing + len(files)} safetensors files are not in {folder}: what they take is not known"
-        return None, (note,)
-    return None, ()
-
-
-def _total_size(index: Mapping[str, Any] | None) -> int | None:
-    metadata = index.get("metadata") if index else None
-    size = metadata.get("total_size") if isinstance(metadata, Mapping) else None
-    if isinstance(size, float) and size.is_integer():
-        size = int(size)
-    return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None
-
-
-def _files(folder: Path, index: Mapping[str, Any] | None) -> tuple[list[Path], int]:
-    """Return the files of a checkpoint that are there, and how many are not."""
-    places = index.get("weight_map") if index else None
-    if isinstance(places, Mapping) and places:
-        wanted = sorted({str(name) for name in places.values()})
-        # A name with a path in it would read outside the folder.
-        known = [folder / name for name in wanted if Path(name).name == name]
-        files = [path for path in known if path.is_file()]
-        return files, len(wanted) - len(files)
-    files = sorted(folder.glob("model*.safetensors")) or sorted(folder.glob("*.safetensors"))
-    files = [path for path in files if not path.name.startswith("adapter_")]
-    shards = [(file, found) for file in files if (found := _SHARD.search(file.name))]
-    if not shards:
-        return files[:1], 0
-    return [file for file, _ in shards], max(0, max(int(found[2]) for _, found in shards) - len(shards))

@@ -102,3 +102,75 @@ def test_a_folder_that_is_none_is_an_error(tmp_path: Path, what: str) -> None:
 def test_every_command_takes_the_option() -> None:
     for name in ("ops", "model", "models", "hardware", "import"):
         assert "--catalog" in CliRunner().invoke(cli, [name, "--help"]).output
+
+
+# ---- lists -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "name"), [("models", "models", "llama-3.1-70b"), ("hardware", "hardware", "h100-sxm")]
+)
+def test_a_list_says_what_is_hidden(folder: Path, command: str, kind: str, name: str) -> None:
+    own = next((folder / kind).iterdir())
+    (folder / kind / f"{name}.yaml").write_text(own.read_text("utf-8"))
+    code, out, err = run(command, "--format", "json", "--catalog", str(folder))
+    assert code == 0
+    assert [row["id"] for row in json.loads(out)].count(name) == 1
+    assert err == f"note: {folder / kind / name}.yaml hides the built-in one of that name\n"
+
+
+def test_a_broken_file_leaves_the_rest_of_the_list(folder: Path) -> None:
+    (folder / "models" / "broken.yaml").write_text("name: [")
+    (folder / "hardware" / "broken.yaml").write_text("name: 1")
+    for command, own in (("models", "mine"), ("hardware", "my-chip")):
+        code, out, err = run(command, "--format", "json", "--catalog", str(folder))
+        names = [row["id"] for row in json.loads(out)]
+        assert code == 0
+        assert own in names
+        assert "broken" not in names
+        assert len(err.splitlines()) == 1
+        assert "note: left out: " in err
+        assert "broken.yaml: " in err
+
+
+@pytest.mark.parametrize("asked", ["llama-3.1-70b", "LLAMA-3.1-70B", "Llama-3.1-70b"])
+def test_an_entry_hides_another_in_whatever_case(folder: Path, asked: str) -> None:
+    (folder / "models" / "LLAMA-3.1-70B.yaml").write_text(MODEL)
+    code, out, err = run("model", asked, "--format", "json", "--catalog", str(folder))
+    assert code == 0
+    assert json.loads(out)["name"] == "Mine"
+    assert "LLAMA-3.1-70B.yaml hides the built-in one" in err
+    _, out, err = run("models", "--format", "json", "--catalog", str(folder))
+    names = [row["id"] for row in json.loads(out)]
+    assert "LLAMA-3.1-70B" in names
+    assert "llama-3.1-70b" not in names
+    assert err.count("hides the built-in") == 1
+
+
+def test_both_ends_of_names_are_read(folder: Path) -> None:
+    (folder / "models" / "other.yml").write_text(MODEL.replace("Mine", "Other"))
+    code, out, _ = run("model", "other", "--format", "json", "--catalog", str(folder))
+    assert code == 0
+    assert json.loads(out)["name"] == "Other"
+    (folder / "models" / "other.yaml").write_text(MODEL)
+    _, out, err = run("model", "other", "--format", "json", "--catalog", str(folder))
+    assert json.loads(out)["name"] == "Mine"
+    assert "other.yaml hides others of that name: " in err
+    assert "other.yml" in err
+
+
+def test_files_that_are_no_descriptions_are_told(folder: Path) -> None:
+    (folder / "models" / "config.json").write_text("{}")
+    (folder / "models" / "m.gguf").write_text("")
+    _, _, err = run("models", "--format", "json", "--catalog", str(folder))
+    assert "not listed, descriptions end in .yaml: config.json, m.gguf" in err
+
+
+def test_a_broken_link_is_told(folder: Path) -> None:
+    (folder / "models" / "gone.yaml").symlink_to(folder / "nowhere.yaml")
+    _, _, err = run("models", "--format", "json", "--catalog", str(folder))
+    assert "left out: " in err
+    assert "gone.yaml: is a link to a file that is not there" in err
+    code, _, err = run("model", "gone", "--catalog", str(folder))
+    assert code != 0
+    assert "gone.yaml: is a link to a file that is not there" in err

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from planner.errors import CatalogueError, nearest
-from planner.importers.gguf.architectures import ARCHITECTURES, COMMON, VARIANTS, Architecture, Source
-from planner.importers.gguf.header import GgufTensor, Header, Length, read_header
+from planner.errors import CatalogueError, InputError, nearest, printable, shown
+from planner.importers.gguf.architecture import Architecture
+from planner.importers.gguf.architectures import KNOWN, architecture_of
+from planner.importers.gguf.config import config_of, in_own_words, unread
+from planner.importers.gguf.header import Header, read_header
+from planner.importers.gguf.source import Source
+from planner.importers.gguf.tensors import checkpoint, counted, disagreement
 from planner.importers.huggingface import read_config
-from planner.importers.huggingface.quantization import Elements, condense
-from planner.model import Checkpoint, ClassBytes, Model, Stored
-from planner.model.quantization import AnyStored
-from planner.precision import Role
+from planner.importers.huggingface.modules import unfolded
+from planner.importers.huggingface.quantization import condense
+from planner.importers.huggingface.stack import group_layers
+from planner.model import FeedForward, LatentAttention, LayerGroup, Model, SoftmaxAttention
 
-_SPLIT = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
+SPLIT = re.compile(r"^(?P<stem>.*)-(?P<part>\d{5})-of-(?P<parts>\d{5})\.gguf$")
+"""How the parts of a split file are called."""
+
+MOST_PARTS = 1000
+"""More parts than this are a slip in the name."""
+
+MOST_VARIED = 64
+"""Combinations of heads and widths in one model: the most varied that is known has half as many."""
+
+NO_MODELS = {
+    "clip": "holds towers for pictures or sound, no text model: name the text model's file",
+    "adapter": "holds an adapter, no model: name the file of the model that it adapts",
+    "imatrix": "holds statistics for quantising, no model",
+}
+"""Files that are no models, by ``general.architecture`` or ``general.type``."""
 
 
 def read_gguf(path: Path) -> Model:
@@ -29,189 +46,138 @@ def read_gguf(path: Path) -> Model:
         If the gguf library is not installed, the file or one of its parts cannot be read, or its architecture is not known.
     """
     header = _whole(path)
-    data = config_of(header, str(path))
-    found = _SPLIT.match(path.name)
-    label = header.metadata.get("general.name")
-    name = label if isinstance(label, str) and label.strip() else found["stem"] if found else path.stem
-    model = read_config(data, name=name[:200], where=str(path))
-    counted = _counted(header.tensors)
-    quantization = condense(counted).model_copy(update={"source": f"tensor types of {path.name}"})
+    source = Source(_architecture(header, str(path)), header, str(path))
+    architecture = architecture_of(source)
+    model = _corrected(_read(source, architecture, _name(header, path)), source)
+    quantization = condense(counted(header.tensors)).model_copy(update={"source": f"tensor types of {path.name}"})
+    told = (
+        *unread(source, architecture),
+        *_parts_missing(header, path),
+        *disagreement(header.tensors, header.metadata, model),
+    )
     return model.model_copy(
         update={
-            "source": f"{path}, a GGUF file of architecture {header.metadata['general.architecture']}",
+            "source": f"{path}, a GGUF file of architecture {source.architecture}",
             "quantization": quantization,
-            "checkpoint": _checkpoint(header.tensors),
-            "notes": (*model.notes, *_notes(header.tensors, model)),
+            "checkpoint": checkpoint(header.tensors),
+            "notes": (*model.notes, *told),
         }
     )
 
 
-def _whole(path: Path) -> Header:
-    """Return the header of a file, or of all parts of a split one together."""
-    found = _SPLIT.match(path.name)
-    if found is None:
-        return read_header(path)
-    count = int(found["parts"])
-    if not 1 <= count <= 1000:  # noqa: PLR2004 - more parts are a slip in the name
-        raise CatalogueError(str(path), [f"claims to be one of {count} parts"])
-    parts = [path.with_name(f"{found['stem']}-{part:05d}-of-{count:05d}.gguf") for part in range(1, count + 1)]
-    headers = [read_header(part) for part in parts]
-    return Header(headers[0].metadata, [tensor for header in headers for tensor in header.tensors])
+def _name(header: Header, path: Path) -> str:
+    label, found = header.metadata.get("general.name"), SPLIT.match(path.name)
+    usual = found["stem"] if found else path.stem
+    return printable(label if isinstance(label, str) and label.strip() else usual)[:200]
 
 
-# ---- metadata to config ----------------------------------------------------------------------------------------------
-
-
-def config_of(header: Header, where: str) -> dict[str, Any]:
-    """Return a Hugging Face config that says what the metadata of a file says.
+def parts_of(path: Path) -> Sequence[Path]:
+    """Return all parts of the split file that a file is one of; the file alone where it is whole.
 
     Raises
     ------
     CatalogueError
-        If the architecture is not known.
+        If the name claims more parts than make sense.
     """
-    name = header.metadata.get("general.architecture")
-    if not isinstance(name, str) or name not in ARCHITECTURES:
-        hint = nearest(str(name), ARCHITECTURES)
-        known = ", ".join(sorted(ARCHITECTURES))
-        raise CatalogueError(
-            where, [f"general.architecture: unknown architecture {name!r}, {hint or f'known are {known}'}"]
-        )
-    prefix = f"{name}."
-    fields = {key.removeprefix(prefix): value for key, value in header.metadata.items() if key.startswith(prefix)}
-    source = Source(fields, frozenset(tensor.name for tensor in header.tensors))
-    applies, variant = VARIANTS.get(name, (None, None))
-    chosen = variant if applies is not None and variant is not None and applies(source) else ARCHITECTURES[name]
-    return _config(chosen, source, header)
+    found = SPLIT.match(path.name)
+    if found is None:
+        return (path,)
+    count = int(found["parts"])
+    if not 1 <= count <= MOST_PARTS:
+        raise CatalogueError(str(path), [f"claims to be one of {count} parts"])
+    return [path.with_name(f"{found['stem']}-{part:05d}-of-{count:05d}.gguf") for part in range(1, count + 1)]
 
 
-def _config(architecture: Architecture, source: Source, header: Header) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "model_type": architecture.model_type,
-        "tie_word_embeddings": "output.weight" not in source.tensors,
-    }
-    for key, name in {**COMMON, **architecture.fields}.items():
-        if key in source.fields:
-            data[name] = _plain(source.fields[key])
-    if architecture.facts is not None:
-        data |= architecture.facts(source)
-    vocabulary = _vocabulary(header)
-    if vocabulary is not None:
-        data["vocab_size"] = vocabulary
-    extra = data.get("num_nextn_predict_layers")
-    if isinstance(extra, int) and isinstance(data.get("num_hidden_layers"), int):
-        data["num_hidden_layers"] -= extra
-    return {
-        name: value for name, value in data.items() if value is not None or name in ("q_lora_rank", "sliding_window")
-    }
+def first_part(path: Path) -> Path:
+    """Return the first part of the split file that a file is one of, if it is there; else the file itself."""
+    found = SPLIT.match(path.name)
+    if found is None:
+        return path
+    first = path.with_name(f"{found['stem']}-{1:05d}-of-{found['parts']}.gguf")
+    return first if first.is_file() else path
 
 
-def _plain(value: Any) -> Any:
-    """Return a value; a list of equal numbers, one for each layer, as the number."""
-    if isinstance(value, list) and value and all(item == value[0] for item in value):
-        return value[0]
-    return value.items if isinstance(value, Length) else value
+def _whole(path: Path) -> Header:
+    """Return the header of a file, or of all parts of a split one together."""
+    headers = [read_header(part) for part in parts_of(path)]
+    return Header(headers[0].metadata, [tensor for header in headers for tensor in header.tensors])
 
 
-def _vocabulary(header: Header) -> int | None:
-    """Return the rows of the token embedding."""
-    embedding = next((tensor for tensor in header.tensors if tensor.name == "token_embd.weight"), None)
-    if embedding is not None and len(embedding.shape) == 2:  # noqa: PLR2004 - a matrix
-        return embedding.shape[1]
-    return None
-
-
-# ---- tensors to formats ----------------------------------------------------------------------------------------------
-
-_ATTENTION, _FFN, _EXPERTS, _SHARED = Role.ATTENTION, Role.FFN, Role.EXPERTS, Role.SHARED_EXPERTS
-
-TENSORS: Mapping[str, tuple[Role, str]] = {
-    "token_embd": (Role.EMBEDDING, "embed_tokens"),
-    "output": (Role.LM_HEAD, "lm_head"),
-    "attn_qkv": (_ATTENTION, "qkv_proj"),
-    "attn_q": (_ATTENTION, "qkv_proj"),
-    "attn_k": (_ATTENTION, "qkv_proj"),
-    "attn_v": (_ATTENTION, "qkv_proj"),
-    "attn_q_a": (_ATTENTION, "q_a_proj"),
-    "attn_q_b": (_ATTENTION, "q_b_proj"),
-    "attn_kv_a_mqa": (_ATTENTION, "kv_a_proj"),
-    "attn_kv_b": (_ATTENTION, "kv_b_proj"),
-    "attn_k_b": (_ATTENTION, "kv_b_proj"),
-    "attn_v_b": (_ATTENTION, "kv_b_proj"),
-    "attn_output": (_ATTENTION, "o_proj"),
-    "ffn_gate": (_FFN, "gate_up_proj"),
-    "ffn_up": (_FFN, "gate_up_proj"),
-    "ffn_down": (_FFN, "down_proj"),
-    "ffn_gate_exps": (_EXPERTS, "experts.gate_up_proj"),
-    "ffn_up_exps": (_EXPERTS, "experts.gate_up_proj"),
-    "ffn_gate_up_exps": (_EXPERTS, "experts.gate_up_proj"),
-    "ffn_down_exps": (_EXPERTS, "experts.down_proj"),
-    "ffn_gate_shexp": (_SHARED, "shared_experts.gate_up_proj"),
-    "ffn_up_shexp": (_SHARED, "shared_experts.gate_up_proj"),
-    "ffn_down_shexp": (_SHARED, "shared_experts.down_proj"),
-    "ffn_gate_inp": (Role.ROUTER, "router"),
-    "ffn_gate_inp_shexp": (Role.ROUTER, "shared_experts.gate"),
-}
-"""Class and name of a tensor, by the last part of its name in the file."""
-
-OTHER = "other"
-
-_NAME = re.compile(r"^(?:blk\.\d+\.)?(?P<stem>.+?)(?P<end>\.weight|\.bias)?$")
-
-# Tables that are stored for speed and hold no parameters.
-_TABLES = ("rope_freqs", "rope_factors_long", "rope_factors_short", "attn_rot_embd")
-
-
-def _place(tensor: GgufTensor) -> tuple[Role, str] | None:
-    """Return the class and the planner's name of a tensor; None where it has none."""
-    found = _NAME.match(tensor.name)
-    stem = found["stem"] if found else tensor.name
-    if "norm" in stem:
-        return Role.NORM, "norms"
-    # Older files have the experts one by one: blk.0.ffn_up.3.weight.
-    expert = re.fullmatch(r"(ffn_(?:gate|up|down))\.\d+", stem)
-    return TENSORS.get(f"{expert[1]}_exps" if expert else stem)
-
-
-def _stored(tensor: GgufTensor) -> AnyStored | None:
-    """Return how a tensor is stored; None for 16 bits as by default."""
-    plain: Mapping[str, AnyStored | None] = {"BF16": None, "F16": "fp16", "F32": "fp32", "MXFP4": "mxfp4_w4a16"}
-    if tensor.kind in plain:
-        return plain[tensor.kind]
-    # Kernels multiply in 16 bits: only the name tells apart what is nearer to 4 bits and to 8.
-    return Stored(precision="w4a16" if tensor.bits < 6 else "w8a16", bits=tensor.bits)  # noqa: PLR2004 - halfway
-
-
-def _counted(tensors: Sequence[GgufTensor]) -> Mapping[tuple[Role, str], Elements]:
-    counted: dict[tuple[Role, str], Elements] = defaultdict(lambda: defaultdict(float))
-    has_head = any(tensor.name == "output.weight" for tensor in tensors)
-    for tensor in tensors:
-        place = _place(tensor)
-        if place is None or tensor.name.endswith(".bias"):
-            continue
-        counted[place][_stored(tensor)] += tensor.elements
-        if place[0] is Role.EMBEDDING and not has_head:
-            counted[Role.LM_HEAD, "lm_head"][_stored(tensor)] += tensor.elements
-    return counted
-
-
-def _checkpoint(tensors: Sequence[GgufTensor]) -> Checkpoint:
-    sums: dict[str, int] = {}
-    for tensor in tensors:
-        place = _place(tensor)
-        name = str(place[0]) if place else OTHER
-        sums[name] = sums.get(name, 0) + tensor.bytes
-    largest = sorted(sums.items(), key=lambda pair: -pair[1])
-    parts = tuple(ClassBytes(of=name, bytes=size) for name, size in largest)
-    return Checkpoint(bytes=sum(sums.values()), by_class=parts, source="the header of the GGUF file")
-
-
-def _notes(tensors: Sequence[GgufTensor], model: Model) -> tuple[str, ...]:
-    """Return a note if the file does not hold as many parameters as its metadata describe."""
-    held = sum(
-        tensor.elements for tensor in tensors if not tensor.name.startswith(_TABLES) and "exp_probs" not in tensor.name
-    )
-    described = model.parameters + model.mtp_parameters
-    if held == described:
+def _parts_missing(header: Header, path: Path) -> tuple[str, ...]:
+    """Return a note if the file is a part of several by its metadata, but not by its name."""
+    count = header.metadata.get("split.count")
+    if not isinstance(count, int) or count <= len(parts_of(path)):
         return ()
-    return (f"the file holds {held} parameters, its metadata describe a model of {described}",)
+    return (f"split.count: the file is one of {count} parts, the others are not found by its name and not counted",)
+
+
+def _architecture(header: Header, where: str) -> str:
+    name, kind = header.metadata.get("general.architecture"), header.metadata.get("general.type")
+    for field, value in (("general.type", kind), ("general.architecture", name)):
+        if isinstance(value, str) and value in NO_MODELS:
+            raise CatalogueError(where, [f"{field}: {NO_MODELS[value]}"])
+    if not isinstance(name, str) or name not in KNOWN:
+        hint = nearest(str(name), KNOWN) or f"known are {', '.join(KNOWN)}"
+        raise CatalogueError(where, [f"general.architecture: unknown architecture {shown(name)}, {hint}"])
+    return name
+
+
+# ---- layers ----------------------------------------------------------------------------------------------------------
+
+
+def _read(source: Source, architecture: Architecture, name: str) -> Model:
+    """Return the model that the metadata describe; where they differ from layer to layer, each kind of layer is read by itself."""
+    model = _read_layer(source, architecture, name)
+    keys = sorted(source.varied)
+    if not keys:
+        return model
+    varied = [tuple(source.fields[key][layer] for key in keys) for layer in range(source.layers)]
+    if len(set(varied)) > MOST_VARIED:
+        problem = f"has more than {MOST_VARIED} kinds of layer"
+        raise CatalogueError(source.where, [f"{source.prefix}{keys[0]}: {problem}"])
+    stacks: dict[tuple[Any, ...], list[LayerGroup]] = {}
+    for source.layer, key in enumerate(varied):
+        if key not in stacks:
+            stacks[key] = list(unfolded(_read_layer(source, architecture, name).layers))
+    layers = [_present(stacks[key][index], dict(zip(keys, key, strict=True))) for index, key in enumerate(varied)]
+    return model.model_copy(update={"layers": group_layers(layers)})
+
+
+def _read_layer(source: Source, architecture: Architecture, name: str) -> Model:
+    """Return the model as if all its layers were like the present one."""
+    data, origins = config_of(source, architecture)
+
+    def own(texts: Sequence[str]) -> list[str]:
+        return in_own_words(texts, source, architecture.model_type, origins)
+
+    try:
+        model = read_config(data, name=name, where=source.where)
+    except CatalogueError as error:
+        raise CatalogueError(error.where, own(error.faults)) from None
+    except InputError as error:
+        raise CatalogueError(source.where, own([str(error)])) from None
+    return model.model_copy(update={"notes": tuple(own(model.notes))})
+
+
+def _present(layer: LayerGroup, stated: dict[str, Any]) -> LayerGroup:
+    """Return a layer without what its item in a list says it has not: 0 heads, or a network 0 wide."""
+    heads = [value for key, value in stated.items() if key.startswith("attention.head_count")]
+    changes: dict[str, Any] = {}
+    if 0 in heads and isinstance(layer.attention, SoftmaxAttention | LatentAttention):
+        changes["attention"] = None
+    if stated.get("feed_forward_length") == 0 and isinstance(layer.ffn, FeedForward):
+        changes["ffn"] = None
+    return layer.model_copy(update=changes) if changes else layer
+
+
+def _corrected(model: Model, source: Source) -> Model:
+    """Return the model with what the tensors say for certain: the LM head, its bias, and what multi-token prediction brings."""
+    changes: dict[str, Any] = {
+        "tie_word_embeddings": "output.weight" not in source.shapes,
+        "lm_head_bias": "output.bias" in source.shapes,
+    }
+    if model.mtp is not None:
+        ends = [name.partition("nextn.")[2] for name in source.shapes]
+        copies = {"embeddings": ends.count("embed_tokens.weight"), "heads": ends.count("shared_head_head.weight")}
+        changes["mtp"] = model.mtp.model_copy(update=copies) if any(ends) else None
+    return model.model_copy(update=changes)

@@ -76,6 +76,7 @@ class Config:
         self._is_part = is_part
         self._memo: dict[Hashable, Any] = {}
         self.faults: dict[str, None] = {}
+        self.stood_in: set[str] = set()
         self.used: set[str] = set()
         self.supplied: dict[str, Any] = {}
         self.nested: dict[str, tuple[Config, str]] = {}
@@ -130,7 +131,7 @@ class Config:
                 value = None
             prefix = f"{self._prefix}{field}."
             nested = Config(value or {}, self.where, prefix=prefix, aliases=aliases, defaults=defaults, is_part=True)
-            nested.faults = self.faults
+            nested.faults, nested.stood_in = self.faults, self.stood_in
             return nested
 
         return self.derived(("part", field), make)
@@ -145,7 +146,7 @@ class Config:
             nested = Config(
                 value, self.where, prefix=f"{self._prefix}{field}.", defaults=class_defaults(kind), is_part=True
             )
-            nested.faults = self.faults
+            nested.faults, nested.stood_in = self.faults, self.stood_in
             nested.used |= {"model_type", "tie_word_embeddings"}
             self.nested[field] = (nested, kind)
             return nested
@@ -184,6 +185,11 @@ class Config:
         """Remember what a reader of the numbers should know."""
         self.told[note] = None
 
+    def conflict(self, field: str, problem: str) -> None:
+        """Remember that values do not go together, unless one of them may be a stand-in for a faulty one."""
+        if not self.stood_in:
+            self.fault(field, problem)
+
     def raise_faults(self) -> None:
         """Raise `CatalogueError` if any fault was found."""
         if self.faults:
@@ -196,6 +202,7 @@ class Config:
         found = self.optional(field, None if default is MISSING else default, least=least)
         if found is None:
             self.fault(field, self._missing(field))
+            self.stood_in.add(field)
             return STAND_IN
         return found
 
@@ -219,6 +226,7 @@ class Config:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if not is_number or not 0 < value <= LARGEST_COUNT:
                 self.fault(field, f"{_shown(value)} is not a positive number")
+                self.stood_in.add(field)
                 return default
             return float(value)
 
@@ -291,6 +299,7 @@ class Config:
             )
         else:
             return value
+        self.stood_in.add(field)
         return max(STAND_IN, least)
 
     def _missing(self, field: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from planner.errors import CatalogueError
+from planner.errors import CatalogueError, listing, printable
 from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.benign import BENIGN, says_no
 from planner.importers.huggingface.class_defaults import class_defaults, inert_fields
@@ -209,7 +209,7 @@ def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
     notes = [*config.told]
     if strange:
         notes.append(
-            f"not read, and may change shapes: {', '.join(strange)} "
+            f"not read, and may change shapes: {printable(listing(strange))} "
             f"(model_type {chosen.model_type!r} is not known to have {'them' if len(strange) > 1 else 'it'})"
         )
     for part, kind in ((config, chosen.model_type), *config.nested.values()):

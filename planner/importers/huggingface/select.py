@@ -18,6 +18,9 @@ NESTED = ("text_config", "language_config", "llm_config", "thinker_config", "lm_
 ASSUMPTIONS = {"llama-like": "llama"}
 """How to read an unknown architecture, if the user says so: as which known one."""
 
+ASKED = "as you asked; check the parameter count"
+"""How a note ends that says what was assumed."""
+
 MARKS = ("hidden_size", "num_hidden_layers", "num_attention_heads")
 """Fields by which a description of a text model is recognised."""
 
@@ -59,6 +62,13 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
     """
     if assume is not None and assume not in ASSUMPTIONS:
         raise InputError(f"--assume: unknown choice {assume!r}, one of {', '.join(ASSUMPTIONS)}")
+    found = _select(data, where, assume)
+    if assume is not None and not any(note.endswith(ASKED) for note in found.notes):
+        found.notes.append(f"--assume {assume} was not needed: the file says what the model is")
+    return found
+
+
+def _select(data: Mapping[str, Any], where: str, assume: str | None) -> Selection:
     _refuse(data, where, "architectures")
     model_type = _model_type(data, where, "model_type", assume)
     family, notes = FAMILIES[model_type], _assumed(data, model_type)
@@ -83,6 +93,8 @@ def select(data: Mapping[str, Any], where: str, assume: str | None = None) -> Se
         key, part = found
         _refuse(part, where, f"{key}.architectures")
         text, prefix = _text_type(part, model_type, where, key, assume), f"{key}."
+        if assume is not None and _is_assumed(part, model_type):
+            notes += _assumed(part, text)
         inner = _nested(part, FAMILIES[text])
         if inner is not None:
             prefix, part = f"{prefix}{inner[0]}.", inner[1]
@@ -122,13 +134,23 @@ def _refuse(data: Mapping[str, Any], where: str, path: str) -> None:
 
 def _text_type(part: Mapping[str, Any], model_type: str, where: str, key: str, assume: str | None) -> str:
     """Return the type of a nested text part: its own, or the one that goes with the type of the whole."""
-    usual = FAMILIES[model_type].text or model_type
     stated = part.get("model_type")
-    if stated is None or (isinstance(stated, str) and stated not in FAMILIES and stated.startswith(model_type)):
-        return usual
-    if stated in ("", model_type):
-        return usual
+    if stated in (None, "", model_type) or _is_of(stated, model_type):
+        return FAMILIES[model_type].text or model_type
     return _model_type(part, where, f"{key}.model_type", assume)
+
+
+def _is_of(stated: Any, model_type: str) -> bool:
+    """Whether a type that is not known is that of a part of another, by its name."""
+    return isinstance(stated, str) and stated not in FAMILIES and stated.startswith(model_type)
+
+
+def _is_assumed(part: Mapping[str, Any], model_type: str) -> bool:
+    """Whether the type of a nested part is not known, nor that of the whole's usual part."""
+    stated = part.get("model_type")
+    is_name = isinstance(stated, str) and stated in FAMILIES
+    known = stated in (None, "", model_type) or is_name or _is_of(stated, model_type)
+    return not known and stated_architecture(part) is None
 
 
 def _nested(data: Mapping[str, Any], family: Family) -> tuple[str, Mapping[str, Any]] | None:
@@ -171,4 +193,4 @@ def _assumed(data: Mapping[str, Any], model_type: str) -> list[str]:
         return []
     if stated_architecture(data) == model_type:
         return [f"model_type {shown(found)} is not known: read as {model_type}, which architectures names"]
-    return [f"model_type {shown(found)} is not known: read as {model_type}, as you asked; check the parameter count"]
+    return [f"model_type {shown(found)} is not known: read as {model_type}, {ASKED}"]

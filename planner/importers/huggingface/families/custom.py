@@ -79,7 +79,7 @@ def _nas_attention(config: Config, index: int) -> SoftmaxAttention | FeedForward
         return None
     heads, group = config.integer("num_attention_heads"), block.integer("n_heads_in_group")
     if heads % group:
-        config.fault("block_configs", f"n_heads_in_group {group} does not divide num_attention_heads {heads}")
+        config.conflict("block_configs", f"n_heads_in_group {group} does not divide num_attention_heads {heads}")
         config.raise_faults()
     hidden = config.integer("hidden_size")
     bias = flag(config, "attention_bias")

@@ -44,7 +44,7 @@ def _falcon_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     grouped = config.integer("num_kv_heads", heads)
     if config.flag("new_decoder_architecture", default=False):
         if heads % grouped:
-            config.fault("num_kv_heads", f"{grouped} does not divide num_attention_heads {heads}")
+            config.conflict("num_kv_heads", f"{grouped} does not divide num_attention_heads {heads}")
             config.raise_faults()
         return {"num_key_value_heads": grouped}
     return {"num_key_value_heads": 1 if config.flag("multi_query", default=True) else heads}

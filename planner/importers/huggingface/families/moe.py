@@ -115,7 +115,7 @@ def _dbrx_attention(config: Config, index: int) -> SoftmaxAttention:  # noqa: AR
     heads = config.integer("num_attention_heads")
     kv_heads = config.part("attn_config").integer("kv_n_heads", 1)
     if heads % kv_heads:
-        config.fault("attn_config", f"kv_n_heads {kv_heads} does not divide n_heads {heads}")
+        config.conflict("attn_config", f"kv_n_heads {kv_heads} does not divide n_heads {heads}")
         config.raise_faults()
     return build(
         config,

@@ -71,6 +71,8 @@ def build(config: Config, kind: type[B], /, **fields: Any) -> B:
     try:
         block: B = _built(kind, tuple(fields.items()))
     except ValidationError as error:
+        if config.stood_in:  # what does not fit may be a stand-in
+            config.raise_faults()
         for detail in error.errors(include_url=False):
             field = ".".join(str(part) for part in detail["loc"]) or str(fields.get("kind", "layer"))
             reason = detail["ctx"]["error"] if detail["type"] == "value_error" else detail["msg"]
@@ -87,6 +89,7 @@ def layer_count(config: Config, field: str = "num_hidden_layers") -> int:
         found = config.integer(field)
         if found > MAX_LAYERS:
             config.fault(field, f"{found} layers are more than make sense (at most {MAX_LAYERS})")
+            config.stood_in.add(field)
             return 1
         return found
 

@@ -74,7 +74,7 @@ class Experts:
             return self.otherwise(config, index)
         total, top = config.integer(self.number), config.integer(self.chosen)
         if top > total:
-            config.fault(self.chosen, f"{top} is more than the {total} experts")
+            config.conflict(self.chosen, f"{top} is more than the {total} experts")
             top = total
         shared = count(config, self.shared, index) or None
         return build(

@@ -76,7 +76,9 @@ def shared_out(config: Config, heads: int) -> int:
     """Return the hidden size shared out over the heads."""
     hidden = config.integer("hidden_size")
     if hidden % heads:
-        config.fault("num_attention_heads", f"{heads} does not divide hidden_size {hidden}, and head_dim is not given")
+        config.conflict(
+            "num_attention_heads", f"{heads} does not divide hidden_size {hidden}, and head_dim is not given"
+        )
         return 1
     return hidden // heads
 
@@ -88,7 +90,7 @@ def heads_of(config: Config, heads_field: str, kv_field: str) -> tuple[int, int]
         heads = config.integer(heads_field)
         kv_heads = config.integer(kv_field, heads)
         if heads % kv_heads:
-            config.fault(kv_field, f"{kv_heads} does not divide {config.name(heads_field)} {heads}")
+            config.conflict(kv_field, f"{kv_heads} does not divide {config.name(heads_field)} {heads}")
             kv_heads = heads
         return heads, kv_heads
 
