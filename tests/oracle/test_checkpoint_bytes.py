@@ -309,11 +309,23 @@ def test_parameters_of_a_small_checkpoint_with_multi_token_prediction() -> None:
     assert model.parameters + model.mtp_parameters + 46 * 128 == 110_468_824_832
 
 
+def test_a_published_number_may_count_all_that_the_checkpoint_holds() -> None:
+    model, _ = bytes_of(GLM_45_AIR)
+    # The hub's figure; the text model alone; with the module; PrimeIntellect/INTELLECT-3, which is GLM-4.5-Air without its module.
+    for published in (110_468_824_832, 106_852_245_504, 110_468_824_832 - 46 * 128, 106_852_251_264):
+        assert model.accounts_for(published)
+    assert not model.accounts_for(110_468_824_832 - 1)
+    towers = model.model_copy(update={"vision_parameters": 5})
+    assert towers.accounts_for(110_468_824_832 + 5)
+    assert towers.accounts_for(106_852_245_504)
+    assert not towers.accounts_for(110_468_824_832 + 4)
+
+
 def test_a_module_that_the_file_does_not_count_is_in_the_checkpoint() -> None:
     # Hugging Face counts 81,324,862,720 parameters in Qwen/Qwen3-Next-80B-A3B-Instruct, whose files hold `mtp.layers.0`.
     model, _ = bytes_of(QWEN3_NEXT)
     assert model.parameters + model.mtp_parameters == 81_324_862_720
-    assert [note for note in model.notes if "checkpoints of qwen3_next hold" in note]
+    assert [note for note in model.notes if "the first checkpoints of qwen3_next hold" in note]
     stated, _ = bytes_of({**QWEN3_NEXT, "num_nextn_predict_layers": 0})
     assert stated.mtp is None
     assert stated.parameters == model.parameters
