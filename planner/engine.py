@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from planner.hardware import Size
+from planner.hardware import Flag, Size
 
 
 class _Part(BaseModel):
@@ -16,11 +16,11 @@ class _Part(BaseModel):
 class Setting(_Part):
     """One default of an engine, with its source."""
 
-    value: Annotated[float, Field(gt=0)]
+    value: Annotated[float, Field(strict=True, gt=0)]
     """The number."""
     source: Annotated[str, Field(min_length=1)]
     """Where it is written down."""
-    verified: bool = True
+    verified: Flag = True
     """False for a figure recalled from its document and not read again."""
 
 
@@ -38,5 +38,5 @@ class Engine(_Part):
     """Tokens of a step at most: prompts are cut into chunks of this size."""
     runtime: Size
     """What the driver and libraries take of a chip's memory."""
-    default: bool = False
+    default: Flag = False
     """Whose rules hold where no engine is named; one of the catalogue's engines says so."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from planner.errors import UnitError
-from planner.units import parse_quantity
+from planner.units import parse_quantity, quantity_pattern
 
 # What runs where the chip lacks a format: the narrowest wider one that it has. 4-bit and 8-bit arithmetic falls to 16 bits, not to
 # another 8-bit format: that is what the kernels do that serve such weights on older chips.
@@ -32,43 +35,93 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class Figure(_Part):
-    """One figure with its source."""
+Flag = Annotated[bool, Field(strict=True)]
+"""True or false; no number or text stands for it."""
 
-    value: Annotated[float | None, WithJsonSchema({"type": ["string", "number", "null"]})]
-    """The figure with its unit, such as 3.35 TB/s; null where it is not published."""
+
+class Figure(_Part):
+    """One figure with its source; each dimension is a class of its own."""
+
+    dimension: ClassVar[str]
+    """The base unit that the value is read into."""
+
+    value: float | None
+    """The figure with its unit, such as 3.35 TB/s, or a number in the base unit; null where it is not published."""
     source: Annotated[str, Field(min_length=1)]
     """Where it is written down, or how it is derived."""
-    verified: bool = True
+    verified: Flag = True
     """False for a figure recalled from its document and not read again."""
     date: str | None = None
     """The day it held, for prices."""
 
-
-def _in(dimension: str) -> BeforeValidator:
-    """Read the value of a figure as a quantity of a dimension."""
-
-    def read(figure: object) -> object:
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, figure: object) -> object:
         if not isinstance(figure, Mapping) or figure.get("value") is None:
             return figure
         try:
-            quantity = parse_quantity(figure["value"], dimension)
+            quantity = parse_quantity(figure["value"], cls.dimension)
         except UnitError as error:
             raise ValueError(f"value {error}") from None
         if quantity == 0:
             raise ValueError(f"value {figure['value']!r} is zero, write null where a figure is not known")
         return {**figure, "value": quantity}
 
-    return BeforeValidator(read, json_schema_input_type=Figure)
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe the value as it stands in files: with its unit, or as a number."""
+        schema = handler(core_schema)
+        own = handler.resolve_ref_schema(schema)["properties"]["value"]
+        own.pop("anyOf")
+        own |= {"type": ["string", "number", "null"], "pattern": NOT_ZERO + quantity_pattern(cls.dimension)}
+        own |= {"exclusiveMinimum": 0, "maximum": sys.float_info.max}
+        return schema
 
 
-ComputeRate = Annotated[Figure, _in("FLOP/s")]
-DataRate = Annotated[Figure, _in("B/s")]
-Size = Annotated[Figure, _in("B")]
-Seconds = Annotated[Figure, _in("s")]
-Watts = Annotated[Figure, _in("W")]
-HourlyPrice = Annotated[Figure, _in("USD/h")]
-Price = Annotated[Figure, _in("USD")]
+NOT_ZERO = "^(?=[^eE]*[1-9])"
+"""Matches before a number of which a digit is not zero."""
+
+
+class ComputeRate(Figure):
+    """Operations a second."""
+
+    dimension = "FLOP/s"
+
+
+class DataRate(Figure):
+    """Bytes or bits a second."""
+
+    dimension = "B/s"
+
+
+class Size(Figure):
+    """Bytes."""
+
+    dimension = "B"
+
+
+class Seconds(Figure):
+    """A time."""
+
+    dimension = "s"
+
+
+class Watts(Figure):
+    """Electrical power."""
+
+    dimension = "W"
+
+
+class HourlyPrice(Figure):
+    """A price by the hour."""
+
+    dimension = "USD/h"
+
+
+class Price(Figure):
+    """A price."""
+
+    dimension = "USD"
 
 
 class Peaks(_Part):
@@ -117,7 +170,7 @@ class Cache(_Part):
 class Claim(_Part):
     """A property that a chip has or lacks, with its source."""
 
-    value: Annotated[bool, Field(strict=True)]
+    value: Flag
     """True or false."""
     source: Annotated[str, Field(min_length=1)]
     """Where it is written down, or how it was found."""
@@ -131,7 +184,7 @@ class ScaleUp(_Part):
 
     name: str
     topology: Topology
-    chips: Annotated[int, Field(ge=2)]
+    chips: Annotated[int, Field(strict=True, ge=2)]
     """Chips in a domain."""
     one_way: DataRate
     """All links of a chip together, one direction."""
@@ -224,15 +277,15 @@ class Hardware(_Part):
     vendor: str
     kind: Literal["gpu", "tpu", "asic", "soc", "cpu"]
     form_factor: str | None = None
-    year: int | None = None
+    year: Annotated[int, Field(strict=True, ge=1900, le=2200)] | None = None
     peak: Peaks
     memory: Memory
     cache: Cache | None = None
     links: Links = Links.model_construct()
     power: Power | None = None
     price: Prices | None = None
-    chips_per_host: Annotated[int, Field(ge=1)] | None = None
-    devices_per_chip: Annotated[int, Field(ge=1)] | None = None
+    chips_per_host: Annotated[int, Field(strict=True, ge=1)] | None = None
+    devices_per_chip: Annotated[int, Field(strict=True, ge=1)] | None = None
     """Devices that software sees in one package, where there is more than one."""
     notes: tuple[str, ...] = ()
 

@@ -115,6 +115,6 @@ def model_warnings(model: Model) -> tuple[str, ...]:
     found = list(model.notes)
     if model.parameters >= TRILLION:
         found.append(f"{model.name} has {model.parameters / TRILLION:.2f} trillion parameters, check the file")
-    if model.published_parameters and model.parameters != model.published_parameters:
+    if model.published_parameters and not model.accounts_for(model.published_parameters):
         found.append(f"{model.name} counts {model.parameters} parameters, {model.published_parameters} are published")
     return (*found, *filter(None, [checkpoint_warning(model)]))

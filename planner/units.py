@@ -179,7 +179,30 @@ def parse_quantity(value: object, dimension: str) -> float:
     spellings = _SPELLINGS[dimension]
     if unit and unit not in spellings:
         raise UnitError(f"{shown(value)} is not in {dimension}, {example}")
+    if isinstance(value, str) and not re.fullmatch(quantity_pattern(dimension), value):
+        raise UnitError(f"{shown(value)} is not a quantity, {example}")
     return number * spellings.get(unit, 1.0)
+
+
+_NUMBER = r"\+?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,2})?"
+_PREFIX = "([kKMGTPEZY]i?|[mun\u00b5\u03bc])?"
+
+
+def quantity_pattern(dimension: str) -> str:
+    """Return a regular expression for the text of a quantity, in the syntax that Python and JSON Schema (ECMA-262) share.
+
+    Parameters
+    ----------
+    dimension : str
+        As for `parse_quantity`, which takes no text that it does not match.
+
+    Examples
+    --------
+    >>> re.fullmatch(quantity_pattern("B"), "80 GiB") is None
+    False
+    """
+    units = "|".join(_SPELLINGS[dimension])
+    return rf"^ *{_NUMBER} *({_PREFIX}({units}))? *$"
 
 
 def _split(value: str | float, example: str) -> tuple[float, str]:

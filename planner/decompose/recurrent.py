@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import (
@@ -56,7 +56,8 @@ def recurrent(block: RecurrentBlock, lowering: Lowering) -> Iterator[Op]:
     """Project in, convolve, update the state and read it, project back."""
     step, base = lowering.step, lowering.precision.base
     tensors = tensors_by_name(block.tensors(lowering.hidden_size))
-    out = tensors.pop("out_proj")
+    _check_names(block, tensors)
+    out = tensors.pop(block.projected_back)
     for tensor in tensors.values():
         # The time step, and what each head selects by itself, are projected inside the scan.
         inside = tensor.name == "dt_proj" or (tensor.name == "x_proj" and tensor.copies.size > 1)
@@ -76,7 +77,7 @@ def recurrent(block: RecurrentBlock, lowering: Lowering) -> Iterator[Op]:
             scheme=base,
         )
     if block.state.elements:
-        projected = sum(axis.elements for axis in tensors["in_proj"].outer)
+        projected = sum(axis.elements for name in block.projected_in for axis in tensors[name].outer)
         yield Recurrence(
             name="recurrence",
             group=lowering.group,
@@ -91,6 +92,16 @@ def recurrent(block: RecurrentBlock, lowering: Lowering) -> Iterator[Op]:
             scheme=base,
         )
     yield lowering.matmul(out)
+
+
+def _check_names(block: RecurrentBlock, tensors: Collection[str]) -> None:
+    """Raise `TypeError` if a kind has no matrix of a name that it gives: a slip in the kind, not in a file."""
+    absent = [name for name in (*block.projected_in, block.projected_back) if name not in tensors]
+    if absent:
+        raise TypeError(
+            f"{type(block).__name__}: no matrix among its tensors is called {' or '.join(absent)} (they are {', '.join(tensors)}), "
+            "name those whose results the recurrence reads in projected_in, and the one after it in projected_back"
+        )
 
 
 @lowers(GatedMemory)

@@ -8,23 +8,30 @@ from pydantic import Field, model_validator
 
 from planner.errors import InputError
 from planner.model.tensor import Description
-from planner.precision import NEVER_QUANTIZED, Part, Precision, Role, Scheme, find_scheme, policy_of, stored_as
+from planner.precision import NEVER_QUANTIZED, SCHEMES, Part, Precision, Role, Scheme, find_scheme, policy_of, stored_as
 from planner.units import LARGEST_COUNT
 
-Bits = Annotated[int | float, Field(gt=0, le=64)]
+Number = Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True)]
+"""A number, which no text and no truth value stands for."""
+
+Bits = Annotated[Number, Field(gt=0, le=64)]
 """Bits of a stored element or of a scale."""
+
+
+PrecisionName = Annotated[str, Field(json_schema_extra={"enum": list(SCHEMES)})]
+"""A name of `--precision`."""
 
 
 class Stored(Description):
     """A precision whose weights are stored in other widths than the name stands for: a group size, three bits, a mean of several."""
 
-    precision: str
+    precision: PrecisionName
     """What the arithmetic and the activations are: one of the names of `--precision`."""
     bits: Bits | None = None
     """Bits of one stored weight, where they are not the precision's own."""
     group_size: Annotated[int, Field(strict=True, ge=0, le=LARGEST_COUNT)] = 0
     """Weights that share a scale; 0: too many for the scale to count."""
-    scale_bits: Annotated[int | float, Field(ge=0, le=1000)] = 0
+    scale_bits: Annotated[Number, Field(ge=0, le=1000)] = 0
     """Bits of the scale, and of the zero-point where there is one, of one group."""
 
     @property
@@ -34,7 +41,7 @@ class Stored(Description):
         return stored_as(usual, bits=self.bits, group_size=self.group_size, scale_bits=self.scale_bits)
 
 
-AnyStored = str | Stored
+AnyStored = PrecisionName | Stored
 """A name of `--precision`, or one with widths of its own."""
 
 
@@ -50,7 +57,7 @@ class StoredPart(Description):
     """Name of a tensor (such as `qkv_proj` or `experts.down_proj`), or of a tensor class."""
     stored: AnyStored
     """How it is stored."""
-    share: Annotated[int | float, Field(gt=0, le=1)] = 1
+    share: Annotated[Number, Field(gt=0, le=1)] = 1
     """Share of its elements, over all layers together; the rest is stored as without this entry."""
 
 

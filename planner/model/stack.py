@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from planner.model.checkpoint import Checkpoint
+from planner.model.feedforward import MixtureOfExperts
 from planner.model.layer import MAX_LAYERS, LayerGroup, LayerKind, Norm, layer_kinds, layer_tensors
 from planner.model.quantization import Quantization
 from planner.model.tensor import Count, CountOrZero, Description, Flag, Projection, Tensor, Vector
@@ -108,7 +110,8 @@ class Model(Description):
     source: str = ""
     """Where the figures come from."""
     published_parameters: Annotated[int, Field(strict=True, ge=1)] | None = None
-    """Parameters as published, to check the description against."""
+    """Parameters as published, to check the description against; with towers, modules for multi-token prediction or corrections of routers
+    where the checkpoint is counted with them."""
     hidden_size: Count
     """Elements of the residual stream."""
     vocab_size: Count
@@ -240,6 +243,24 @@ class Model(Description):
         """Parameters of the text model, a tied LM head once; of the encoder too, where there is one."""
         return sum(count * tensor.parameters for tensor, count in self.stored_tensors)
 
+    def accounts_for(self, published: int) -> bool:
+        """Whether a published number of parameters is the model's, alone or with what else its checkpoint holds.
+
+        Publishers count a checkpoint: with its towers, with modules for multi-token prediction, and with the corrections that
+        routers learn without gradients, one for each expert, which are no parameters of the model.
+        """
+        modules = self.mtp.layers if self.mtp else ()
+        own, more = (_routed_experts(groups) for groups in (self.layers, modules))
+        extras = {
+            (0, 0),
+            (0, own),
+            (self.mtp_parameters, 0),
+            (self.mtp_parameters, own),
+            (self.mtp_parameters, own + more),
+        }
+        totals = {self.parameters + modules + corrections for modules, corrections in extras}
+        return published in totals | {total + (self.vision_parameters or 0) for total in totals}
+
     @cached_property
     def active_parameters(self) -> int:
         """`parameters` with routed experts scaled by the share of them that a token uses."""
@@ -252,3 +273,9 @@ class Model(Description):
         return sum(
             count * cache.width * cache.entries_per_token for count, cache in caches if isinstance(cache.span, FullSpan)
         )
+
+
+def _routed_experts(groups: Iterable[LayerGroup]) -> int:
+    """Return the experts that routers choose from, of all layers."""
+    blocks = ((kind.count, block) for kind in layer_kinds(groups) for block in kind.layer.networks)
+    return sum(count * block.num_experts for count, block in blocks if isinstance(block, MixtureOfExperts))

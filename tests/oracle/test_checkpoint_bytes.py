@@ -5,6 +5,8 @@ Sizes are `metadata.total_size` of the repositories' `model.safetensors.index.js
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -254,6 +256,116 @@ def test_parameters_of_another_checkpoint_with_multi_token_prediction() -> None:
     # Hugging Face counts 358,337,776,896 parameters in zai-org/GLM-4.5, and the same in GLM-4.7.
     model, _ = bytes_of(GLM_45)
     assert model.parameters + model.mtp_parameters == 358_337_776_896
+
+
+# config.json of zai-org/GLM-4.5-Air, of what is read; a router's correction for each of 128 experts is a buffer.
+GLM_45_AIR = {
+    "model_type": "glm4_moe",
+    "attention_bias": True,
+    "first_k_dense_replace": 1,
+    "head_dim": 128,
+    "hidden_size": 4096,
+    "intermediate_size": 10944,
+    "moe_intermediate_size": 1408,
+    "n_routed_experts": 128,
+    "n_shared_experts": 1,
+    "num_attention_heads": 96,
+    "num_experts_per_tok": 8,
+    "num_hidden_layers": 46,
+    "num_key_value_heads": 8,
+    "num_nextn_predict_layers": 1,
+    "tie_word_embeddings": False,
+    "use_qk_norm": False,
+    "vocab_size": 151552,
+}
+# config.json of Qwen/Qwen3-Next-80B-A3B-Instruct, of what is read; it has no count of modules.
+QWEN3_NEXT = {
+    "model_type": "qwen3_next",
+    "decoder_sparse_step": 1,
+    "full_attention_interval": 4,
+    "head_dim": 256,
+    "hidden_size": 2048,
+    "intermediate_size": 5120,
+    "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 128,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "linear_value_head_dim": 128,
+    "moe_intermediate_size": 512,
+    "num_attention_heads": 16,
+    "num_experts": 512,
+    "num_experts_per_tok": 10,
+    "num_hidden_layers": 48,
+    "num_key_value_heads": 2,
+    "shared_expert_intermediate_size": 512,
+    "tie_word_embeddings": False,
+    "vocab_size": 151936,
+}
+
+
+def test_parameters_of_a_small_checkpoint_with_multi_token_prediction() -> None:
+    # Hugging Face counts 110,468,824,832 parameters in zai-org/GLM-4.5-Air, corrections of routers (one of them the module's) included.
+    model, _ = bytes_of(GLM_45_AIR)
+    assert model.parameters + model.mtp_parameters + 46 * 128 == 110_468_824_832
+
+
+def test_a_published_number_may_count_all_that_the_checkpoint_holds() -> None:
+    model, _ = bytes_of(GLM_45_AIR)
+    # The hub's figure; the text model alone; with the module; PrimeIntellect/INTELLECT-3, which is GLM-4.5-Air without its module.
+    for published in (110_468_824_832, 106_852_245_504, 110_468_824_832 - 46 * 128, 106_852_251_264):
+        assert model.accounts_for(published)
+    assert not model.accounts_for(110_468_824_832 - 1)
+    towers = model.model_copy(update={"vision_parameters": 5})
+    assert towers.accounts_for(110_468_824_832 + 5)
+    assert towers.accounts_for(106_852_245_504)
+    assert not towers.accounts_for(110_468_824_832 + 4)
+
+
+def test_a_module_that_the_file_does_not_count_is_in_the_checkpoint() -> None:
+    # Hugging Face counts 81,324,862,720 parameters in Qwen/Qwen3-Next-80B-A3B-Instruct, whose files hold `mtp.layers.0`.
+    model, _ = bytes_of(QWEN3_NEXT)
+    assert model.parameters + model.mtp_parameters == 81_324_862_720
+    assert [note for note in model.notes if "the first checkpoints of qwen3_next hold" in note]
+    stated, _ = bytes_of({**QWEN3_NEXT, "num_nextn_predict_layers": 0})
+    assert stated.mtp is None
+    assert stated.parameters == model.parameters
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"num_mtp_modules": 3}, "3 modules"),
+        ({"num_mtp_layers": 2}, "2 modules"),
+        ({"mtp_num_layers": 2}, "2 modules"),
+        ({"mtp_num_hidden_layers": 2}, "2 modules"),
+        ({"mtp_transformer_layers": 1}, "1 modules"),
+        ({"use_mtp": True}, "use_mtp"),
+        ({"use_mtp": True, "num_mtp_modules": 3}, "3 modules"),
+        ({"use_mtp": False, "num_mtp_modules": 3}, ""),
+        ({"num_mtp_modules": 0}, ""),
+    ],
+)
+def test_multi_token_prediction_is_never_silent(changes: dict[str, Any], told: str) -> None:
+    plain = {
+        "model_type": "llama",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "intermediate_size": 96,
+    }
+    model, _ = bytes_of({**plain, "vocab_size": 100, **changes})
+    assert model.mtp is None
+    assert (
+        [note for note in model.notes if "multi-token prediction" in note and told in note] if told else not model.notes
+    )
+
+
+def test_modules_that_no_checkpoint_holds_are_not_counted() -> None:
+    # `mtp` is in no tensor's name in the released files of MiniMax-M2.7, whose config.json says three modules.
+    path = Path(__file__).parent / "data" / "configs" / "MiniMaxAI__MiniMax-M2.5.json"
+    model, _ = bytes_of(json.loads(path.read_text("utf-8")))
+    assert model.mtp is None
+    assert [note for note in model.notes if "num_mtp_modules tells of 3 modules" in note and "hold none" in note]
 
 
 def test_bytes_of_experts_in_fp4() -> None:

@@ -25,7 +25,8 @@ def test_round_trip(tmp_path: Path, case: Case) -> None:
     assert model.layers == expected.layers
     assert (model.parameters, model.active_parameters) == (expected.parameters, expected.active_parameters)
     assert cache_bytes(model, FORMATS["bf16"]) == cache_bytes(expected, FORMATS["bf16"])
-    assert model_warnings(model) == ()
+    # Facts that llama.cpp keeps in its code and not in the file are the class's, and told.
+    assert [note for note in model_warnings(model) if not note.startswith(BY_CLASS)] == []
     written = tmp_path / "m.yaml"
     written.write_text(model_yaml(model))
     assert load_model(str(written)).layers == model.layers
@@ -35,6 +36,7 @@ def test_round_trip(tmp_path: Path, case: Case) -> None:
     assert counted - IN_METADATA.get(case.arch, 0) <= elements(case, "rope_", *UNCOUNTED)
 
 
+BY_CLASS = "not in the file, so the class of "
 UNCOUNTED = ("layer_output_scale", *(f"blk.0.time_mix_v{part}." for part in range(3)))
 
 IN_METADATA = {"apertus": 2 * LAYERS}

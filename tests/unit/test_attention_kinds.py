@@ -27,6 +27,7 @@ from planner.model import (
     MatrixLstm,
     MixtureOfExperts,
     Model,
+    PatchAttention,
     Rwkv,
     ShortConvolution,
     SoftmaxAttention,
@@ -137,6 +138,21 @@ def test_a_layer_that_shares_keys_and_values_reads_them_all_the_same() -> None:
 def test_indexer_needs_a_number_of_positions() -> None:
     with pytest.raises(ValidationError, match="index_topk"):
         softmax(indexer=Indexer(num_heads=2, head_dim=5))
+
+
+# ---- within patches --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("queries", "kept"), [("patches", 5), ("tokens", 2)])
+def test_attention_within_a_patch(queries: str, kept: int) -> None:
+    shape = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 3, "vectors_per_patch": 2}
+    block = PatchAttention(kind="patch", queries=queries, tokens_per_patch=4.5, **shape)  # type: ignore[arg-type]
+    # queries 8x12, keys and values 2 x 8x6, output 12x8, two norms
+    assert parameters(block) == 96 + 96 + 96 + 16
+    # keys and values of 2 heads of 3 elements, of the vectors of a patch or of its tokens
+    assert block.cache.state_bytes == 2 * 2 * 3 * kept * 2
+    # a token meets both vectors, whichever of them asks
+    assert flops(model(block), Kind.ATTENTION) == 2 * 4 * 6 * 2
 
 
 # ---- latent attention ------------------------------------------------------------------------------------------------

@@ -97,7 +97,10 @@ def test_an_older_file_of_swin_and_mbart_is_read_whole() -> None:
     assert found.parameters == 201_852_024
     assert found.encoder is not None
     assert found.encoder.source_positions == 4800
-    assert not found.notes
+    # the defaults of DonutSwinConfig
+    assert found.notes == (
+        "not in the file, so the class of donut-swin says: mlp_ratio=4, num_channels=3, patch_size=4",
+    )
 
 
 def test_a_matrix_stands_between_two_widths() -> None:

@@ -57,6 +57,56 @@ def test_a_plain_file() -> None:
     assert model.vision_parameters == 0
 
 
+# ---- what the class supplies ------------------------------------------------------------------------------------------
+
+
+SAYS = "not in the file, so the class of {} says: {}"
+
+
+@pytest.mark.parametrize(
+    ("absent", "changes", "told"),
+    [
+        # MistralConfig: 8 key-value heads, and a window.
+        (("num_key_value_heads",), {"model_type": "mistral"}, "num_key_value_heads=8, sliding_window=4096"),
+        # Qwen3MoeConfig: 128 experts, 8 for each token, 768 wide.
+        (
+            (),
+            {"model_type": "qwen3_moe", "head_dim": 8},
+            "moe_intermediate_size=768, num_experts=128, num_experts_per_tok=8",
+        ),
+        # As many key-value heads as heads, and a head's part of the hidden size: they follow from the file.
+        (("num_key_value_heads",), {}, ""),
+        # A width that the file states, and fields that are off.
+        ((), {"attention_bias": False}, ""),
+    ],
+)
+def test_sizes_that_the_class_supplies_are_told(absent: tuple[str, ...], changes: dict[str, Any], told: str) -> None:
+    data = without(*absent) | changes
+    expected = SAYS.format(data["model_type"], told) if told else None
+    assert next((note for note in read(data).notes if note.startswith("not in the file")), None) == expected
+
+
+def test_sizes_of_nested_parts_are_told_with_their_path() -> None:
+    # DbrxFFNConfig and DbrxAttentionConfig of the transformers library
+    data = {
+        "model_type": "dbrx",
+        "d_model": 64,
+        "n_layers": 2,
+        "n_heads": 8,
+        "vocab_size": 9,
+        "ffn_config": {"ffn_hidden_size": 8},
+    }
+    note = next(note for note in read(data).notes if note.startswith("not in the file"))
+    assert note == SAYS.format("dbrx", "ffn_config.moe_num_experts=4")
+
+
+def test_the_longest_context_is_told_where_it_has_stored_rows() -> None:
+    data = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 8, "vocab_size": 9}
+    # the default of GPT2Config, and a row for each position
+    assert SAYS.format("gpt2", "n_positions=1024") in read(data | {"model_type": "gpt2"}).notes
+    assert not read(LLAMA).notes
+
+
 # ---- unknown architectures -------------------------------------------------------------------------------------------
 
 
@@ -270,7 +320,7 @@ def test_the_class_names_the_whole_where_the_type_is_that_of_the_text() -> None:
     whole = {"vision_config": vision, "text_config": text}
     named = read({"model_type": "ministral3", "architectures": ["Mistral3ForConditionalGeneration"], **whole})
     assert named.vision_parameters == read({"model_type": "mistral3", **whole}).vision_parameters
-    assert named.notes == ()
+    assert named.notes == (SAYS.format("ministral3", "head_dim=128"),)
     nameless = read({"model_type": "ministral3", **whole})
     assert nameless.vision_parameters is None
 

@@ -77,8 +77,8 @@ def config_of(source: Source, architecture: Architecture) -> tuple[dict[str, Any
     # The width of dense layers is stated where there is none, too.
     if data.get("moe_intermediate_size") and not source.has("ffn_down.weight"):
         data.pop("intermediate_size", None)
-    if not data.get("num_nextn_predict_layers"):
-        data.pop("num_nextn_predict_layers", None)
+    # A file without modules for multi-token prediction holds none, whatever checkpoints of its type usually hold.
+    data["num_nextn_predict_layers"] = data.get("num_nextn_predict_layers") or 0
     return data, origins
 
 

@@ -81,6 +81,7 @@ class Config:
         self.supplied: dict[str, Any] = {}
         self.nested: dict[str, tuple[Config, str]] = {}
         self.told: dict[str, None] = {}
+        self._parts: list[Config] = []
 
     # ---- raw access --------------------------------------------------------------------------------------------------
 
@@ -110,6 +111,11 @@ class Config:
         self.supplied[known] = self._defaults[known]
         return self._defaults[known]
 
+    def mark(self, *fields: str) -> None:
+        """Take note of fields that are known, and that change nothing."""
+        for field in fields:
+            self.used.update(self.names(field))
+
     def given(self, field: str) -> bool:
         """Whether the file itself gives the field a value other than null."""
         self.used.update(self.names(field))
@@ -132,6 +138,7 @@ class Config:
             prefix = f"{self._prefix}{field}."
             nested = Config(value or {}, self.where, prefix=prefix, aliases=aliases, defaults=defaults, is_part=True)
             nested.faults, nested.stood_in = self.faults, self.stood_in
+            self._parts.append(nested)
             return nested
 
         return self.derived(("part", field), make)
@@ -199,7 +206,10 @@ class Config:
 
     def integer(self, field: str, default: Any = MISSING, *, least: int = 1) -> int:
         """Return a whole number; a null counts as absent."""
-        found = self.optional(field, None if default is MISSING else default, least=least)
+        found = self.optional(field, least=least)
+        if found is None and default is not MISSING and default is not None:
+            self.supplied.setdefault(self.name(field), default)
+            found = default
         if found is None:
             self.fault(field, self._missing(field))
             self.stood_in.add(field)
@@ -222,6 +232,7 @@ class Config:
         def read() -> float:
             value = self.get(field)
             if value is None:
+                self.supplied.setdefault(self.name(field), default)
                 return default
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if not is_number or not 0 < value <= LARGEST_COUNT:
@@ -311,6 +322,26 @@ class Config:
     def unread(self) -> list[str]:
         """Return the names in the file that nobody has asked for and that hold a value."""
         return sorted(name for name, value in self._data.items() if name not in self.used and value is not None)
+
+    def supplied_sizes(self) -> dict[str, Any]:
+        """Return the numbers that the architecture's class supplied for absent fields, by the names they would have in the file.
+
+        Fields that are off (null, false, 0), or that say once or one in one, are left out: they add nothing to a count.
+        """
+        own = {name: value for name, value in self.supplied.items() if _is_size(value)}
+        return own | {f"{part._prefix}{k}": v for part in self._own_parts() for k, v in part.supplied_sizes().items()}  # noqa: SLF001
+
+    def _own_parts(self) -> list[Config]:
+        """Return the parts that have no class of their own: what the class of such a part supplied is told beside it."""
+        typed = {id(part) for part, _ in self.nested.values()}
+        return [part for part in self._parts if id(part) not in typed]
+
+
+def _is_size(value: Any) -> bool:
+    """Whether a value is a number other than 0 and 1, or a list of such."""
+    if isinstance(value, list):
+        return bool(value) and all(_is_size(item) for item in value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and value not in (0, 1)
 
 
 def _shown(value: Any) -> str:

@@ -55,12 +55,13 @@ class Module:
 _FUSED_QKV = ("qkv_proj", "query_key_value", "c_attn", "Wqkv", "wqkv", "W_pack", "qkv", "to_qkv")
 
 # The last part of a module's name for each part of a fused tensor, or for a tensor that is spelled in several ways.
-# A tensor that is not here is called in checkpoints as it is here.
+# A tensor that is in neither table is called in checkpoints as it is here, which `SAME` says of those that were looked up.
 LEAVES: Mapping[str, tuple[str, ...]] = {
     "q": ("q_proj", "wq", "query", "q", *_FUSED_QKV),
     "k": ("k_proj", "wk", "key", "k", *_FUSED_QKV),
     "v": ("v_proj", "wv", "value", "v", *_FUSED_QKV),
     "o_proj": ("o_proj", "wo", "out_proj", "dense", "c_proj", "o"),
+    "q_proj": ("q_proj", "wq", "q"),
     "q_a_proj": ("q_a_proj", "wq_a"),
     "q_b_proj": ("q_b_proj", "wq_b"),
     "kv_a_proj": ("kv_a_proj_with_mqa", "kv_a_proj"),
@@ -76,10 +77,14 @@ LEAVES: Mapping[str, tuple[str, ...]] = {
     "delta_z": ("g_proj", "in_proj_z", "in_proj_qkvz", "in_proj"),
     "delta_b": ("b_proj", "in_proj_b", "in_proj_ba", "in_proj"),
     "delta_a": ("in_proj_a", "in_proj_ba", "in_proj"),
-    "decay_a_proj": ("f_a_proj", "decay_a_proj"),
-    "decay_b_proj": ("f_b_proj", "decay_b_proj"),
-    "gate_a_proj": ("g_a_proj", "gate_a_proj"),
-    "gate_b_proj": ("g_b_proj", "gate_b_proj"),
+    "decay_a_proj": ("f_a_proj", "decay_a_proj", "w_lora.lora.0"),
+    "decay_b_proj": ("f_b_proj", "decay_b_proj", "w_lora.lora.2"),
+    "gate_a_proj": ("g_a_proj", "gate_a_proj", "g_lora.lora.0"),
+    "gate_b_proj": ("g_b_proj", "gate_b_proj", "g_lora.lora.2"),
+    "rate_a_proj": ("a_lora.lora.0",),
+    "rate_b_proj": ("a_lora.lora.2",),
+    "value_a_proj": ("v_lora.lora.0",),
+    "value_b_proj": ("v_lora.lora.2",),
     "out_proj": ("out_proj", "o_proj"),
     "latent_in_proj": ("fc1_latent_proj", "latent_in_proj"),
     "latent_out_proj": ("fc2_latent_proj", "latent_out_proj"),
@@ -90,6 +95,22 @@ LEAVES: Mapping[str, tuple[str, ...]] = {
     "shared_experts.gate": ("shared_expert_gate",),
     "down_proj": ("down_proj", "w2", "fc2", "fc_out", "c_proj", "dense_4h_to_h", "linear_2", "wo"),
 }
+
+SAME = frozenset(
+    {
+        "dt_proj",
+        "gates",
+        "in_proj",
+        "kv_b_proj",
+        "kv_gate_proj",
+        "key_proj",
+        "mix_a_proj",
+        "mix_b_proj",
+        "value_proj",
+        "x_proj",
+    }
+)
+"""Names of tensors that checkpoints use as well."""
 
 _FFN = ("mlp", "feed_forward", "ffn", "mixer", "block_sparse_moe")
 _SHARED = ("shared_experts", "shared_expert", "shared_mlp")
@@ -104,7 +125,7 @@ CONTAINERS: Mapping[Role, tuple[str, ...]] = {
 }
 
 # A layer of linear attention or of a state-space model has a path of its own in most checkpoints.
-RECURRENT = ("linear_attn", "mamba", "mixer", "ssm", "self_attn")
+RECURRENT = ("linear_attn", "mamba", "mixer", "ssm", "self_attn", "attn")
 CROSS = ("cross_attn", "encoder_attn", "EncDecAttention")
 
 
@@ -152,7 +173,8 @@ SPLITS: Mapping[str, Callable[[Tensor], Pieces]] = {
 """How fused tensors fall apart, by the last part of their name."""
 
 
-def _pieces(tensor: Tensor) -> Pieces:
+def pieces(tensor: Tensor) -> Pieces:
+    """Return the parts of a tensor that checkpoints may have as modules of their own."""
     return SPLITS.get(tensor.name.rpartition(".")[2], _whole)(tensor)
 
 
@@ -185,7 +207,7 @@ def linear_modules(layer: LayerGroup, hidden_size: int, *, routers: bool = False
 
 
 def _modules(tensor: Tensor, paths: Sequence[str]) -> Iterator[Module]:
-    for key, width in _pieces(tensor):
+    for key, width in pieces(tensor):
         names = tuple(f"{path}.{leaf}".lstrip(".") for path in paths for leaf in LEAVES.get(key, (key,)))
         elements = tensor.copies.size * tensor.inner.elements * width
         # Only experts are modules of their own; other copies are the blocks of one matrix.

@@ -6,8 +6,8 @@ hidden size to once, and a norm before its head; embedding and head are shared w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeGuard
 
 from planner.importers.huggingface.modules import unfolded
 from planner.model import (
@@ -20,8 +20,29 @@ from planner.model import (
     Projection,
 )
 
-COUNTS = ("num_nextn_predict_layers", "mtp_num_hidden_layers")
-"""Fields that say how many modules there are."""
+COUNTS = (
+    "num_nextn_predict_layers",
+    "mtp_num_hidden_layers",
+    "num_mtp_modules",
+    "num_mtp_layers",
+    "mtp_num_layers",
+    "mtp_transformer_layers",
+)
+"""Fields that say how many modules there are, in the order in which they are looked for."""
+
+SWITCH = "use_mtp"
+"""The field that says whether there are any; the counts above hold where it is absent."""
+
+USUAL: Mapping[str, int] = {
+    # The released file has no count; Qwen3-Next-80B-A3B's files hold `mtp.layers.0`, Qwen3-Coder-Next's hold none, and vLLM reads one
+    # where the file does not say (qwen3_next_mtp, 0.33.0).
+    "qwen3_next": 1,
+}
+"""Modules in the checkpoints of architectures whose files do not count them."""
+
+# The released files of MiniMax-M2, M2.5 and M2.7 hold none (MiniMax-AI/MiniMax-M2.7 issue 16, MiniMax-AI/MiniMax-M2.5 issue 8).
+ABSENT = frozenset({"minimax_m2"})
+"""Architectures whose files tell of modules that their checkpoints do not hold."""
 
 MAX_MODULES = 100
 """More modules than this are a slip in the file."""
@@ -64,14 +85,19 @@ def _window_then_dense(layers: Sequence[LayerGroup]) -> Sequence[LayerGroup]:
     return [windows[-1].model_copy(update={"ffn": networks[-1]})]
 
 
-def _module(layers: LayerChoice, *, embeddings: int = 0, heads: int = 0) -> Reader:
+def _last_dense(layers: Sequence[LayerGroup]) -> Sequence[LayerGroup]:
+    """Take the last layer with a dense network."""
+    return [layer for layer in layers if isinstance(layer.ffn, FeedForward)][-1:]
+
+
+def _module(layers: LayerChoice, *, embeddings: int = 0, heads: int = 0, norms: int = 3) -> Reader:
     def read(data: Mapping[str, Any], model: Model, count: int) -> MultiTokenPrediction | None:  # noqa: ARG001
         chosen = layers(tuple(unfolded(model.layers)))
         if not chosen:
             return None
         own = tuple(layer.model_copy(update={"repeat": count}) for layer in chosen)
         return MultiTokenPrediction(
-            layers=own, projections=count, norms=3 * count, embeddings=embeddings * count, heads=heads * count
+            layers=own, projections=count, norms=norms * count, embeddings=embeddings * count, heads=heads * count
         )
 
     return read
@@ -126,6 +152,8 @@ MODULES: Mapping[str, Reader] = {
     "qwen3_5_moe_text": _module(_last_softmax),
     # `mtp_layers.0.input_proj` and three norms (XiaomiMiMo/MiMo modeling_mimo.py).
     "mimo": _module(_last),
+    # A dense layer, `mtp_linear_proj`, and two norms; embedding and head are the model's (vLLM ernie_mtp, 0.33.0).
+    "ernie4_5_moe": _module(_last_dense, norms=2),
     # `mtp_hybrid_override_pattern` is "*E".
     "nemotron_h": _module(_attention_then_experts),
     # Latent attention and experts, `eh_proj`, and three norms (vLLM bailing_moe_mtp, bailing_moe_v3_mtp, 0.33.0).
@@ -159,19 +187,32 @@ def read_mtp(
     model : Model
         The model, from whose layers the modules are built.
     """
-    count = next(_counts(data), 0)
+    told = [(name, data[name]) for name in COUNTS if _is_count(data.get(name))]
+    if data.get(SWITCH) is False:
+        return None, ()
+    if not told and data.get(SWITCH) is True:
+        return None, (f"{SWITCH}: modules for multi-token prediction, no field says how many: not counted",)
+    usual = 0 if any(name in data for name in COUNTS) else USUAL.get(model_type, 0)
+    name, count = told[0] if told else ("", usual)
     if not count:
         return None, ()
+    if model_type in ABSENT:
+        note = f"{name} tells of {count} modules for multi-token prediction: not counted, released files of {model_type} hold none"
+        return None, (note,)
     read = MODULES.get(model_type)
     found = read(data, model, count) if read else None
     if found is None:
         note = f"the config tells of {count} modules for multi-token prediction, how they are stored is not known: not counted"
         return None, (note,)
-    return found, ()
+    return found, () if told else (UNCOUNTED.format(count=count, model_type=model_type),)
 
 
-def _counts(data: Mapping[str, Any]) -> Iterator[int]:
-    for name in COUNTS:
-        count = data.get(name)
-        if isinstance(count, int) and not isinstance(count, bool) and 0 < count <= MAX_MODULES:
-            yield count
+UNCOUNTED = (
+    "the file has no count of modules for multi-token prediction: {count} counted, as the first checkpoints of {model_type} hold; "
+    "some hold none"
+)
+"""The note where the count is the usual one."""
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_MODULES

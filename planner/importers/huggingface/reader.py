@@ -12,7 +12,7 @@ from planner.errors import CatalogueError, listing, printable
 from planner.importers.huggingface.architectures import stated_architecture
 from planner.importers.huggingface.benign import BENIGN, says_no
 from planner.importers.huggingface.class_defaults import class_defaults, inert_fields
-from planner.importers.huggingface.config import CORE, SYNONYMS, Config
+from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families import FAMILIES, Family
 from planner.importers.huggingface.mtp import read_mtp
 from planner.importers.huggingface.parts.basics import build
@@ -115,7 +115,12 @@ def _described(
         name=name,
         source=f"{where}, a Hugging Face config of type {of}",
         layers=group_layers(layers),
-        notes=(*chosen.notes, *own, *_notes(config, chosen, strange), *_sourceless(layers, fields)),
+        notes=(
+            *chosen.notes,
+            *own,
+            *_notes(config, chosen, strange, has_positions=bool(fields.get("learned_positions"))),
+            *_sourceless(layers, fields),
+        ),
         **fields,
     )
     return model, strange
@@ -205,7 +210,7 @@ def _tied(data: Mapping[str, Any], chosen: Selection, config: Config) -> bool:
     return found
 
 
-def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
+def _notes(config: Config, chosen: Selection, strange: list[str], *, has_positions: bool) -> list[str]:
     notes = [*config.told]
     if strange:
         notes.append(
@@ -213,14 +218,17 @@ def _notes(config: Config, chosen: Selection, strange: list[str]) -> list[str]:
             f"(model_type {chosen.model_type!r} is not known to have {'them' if len(strange) > 1 else 'it'})"
         )
     for part, kind in ((config, chosen.model_type), *config.nested.values()):
-        core = sorted(
-            f"{field}={value}"
-            for field, value in part.supplied.items()
-            if value is not None and any(field == name or field in SYNONYMS.get(name, ()) for name in CORE)
-        )
-        if core:
-            notes.append(f"not in the file, so the class of {kind} says: {', '.join(core)}")
+        # The longest context is a size where each position has a stored row.
+        uncounted = () if has_positions else part.names("max_position_embeddings")
+        sizes = {field: value for field, value in part.supplied_sizes().items() if field not in uncounted}
+        if sizes:
+            notes.append(f"not in the file, so the class of {kind} says: {_listed(sizes)}")
     return notes
+
+
+def _listed(sizes: Mapping[str, Any]) -> str:
+    words = {field: f"{value:.4g}" if isinstance(value, float) else str(value) for field, value in sizes.items()}
+    return ", ".join(f"{field}={word}" for field, word in sorted(words.items()))
 
 
 def _fault(detail: Any) -> str:

@@ -27,7 +27,7 @@ class PatchAttention(AttentionBlock):
     """Elements of a query, a key and a value."""
     vectors_per_patch: Count
     """Vectors that a patch is held in."""
-    tokens_per_patch: Annotated[float, Field(ge=1, le=10_000, allow_inf_nan=False)]
+    tokens_per_patch: Annotated[float, Field(strict=True, ge=1, le=10_000, allow_inf_nan=False)]
     """Tokens of a patch, in the mean."""
 
     @model_validator(mode="after")

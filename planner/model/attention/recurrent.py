@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import model_validator
 
@@ -15,6 +15,11 @@ from planner.precision import Role
 
 class RecurrentBlock(AttentionBlock):
     """What recurrent kinds answer besides."""
+
+    projected_in: ClassVar[tuple[str, ...]] = ("in_proj",)
+    """The matrices among `tensors` whose results the recurrence reads."""
+    projected_back: ClassVar[str] = "out_proj"
+    """The matrix that its result is multiplied by."""
 
     @property
     @abstractmethod

@@ -41,7 +41,7 @@ def _one_kv_head(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
 def _falcon_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     """Falcon: the new architecture has `num_kv_heads`, the old one a single KV head if `multi_query`, else one for each query head."""
     heads = config.integer("num_attention_heads")
-    grouped = config.integer("num_kv_heads", heads)
+    grouped = config.optional("num_kv_heads") or heads
     if config.flag("new_decoder_architecture", default=False):
         if heads % grouped:
             config.conflict("num_kv_heads", f"{grouped} does not divide num_attention_heads {heads}")

@@ -159,7 +159,7 @@ def _doubled(
         SoftmaxAttention,
         kind="gqa",
         num_attention_heads=heads,
-        num_key_value_heads=config.integer("num_key_value_heads", heads),
+        num_key_value_heads=config.optional("num_key_value_heads") or heads,
         head_dim=head_dim or max(both // heads, 1),
         input_size=width or both,
         shared_weights=not stored,

@@ -123,7 +123,7 @@ def _molmo_model(config: Config) -> dict[str, Any]:
 
 def _doge_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     """Doge: a mask that depends on the values, and a scale on each residual."""
-    heads = config.integer("num_key_value_heads", config.integer("num_attention_heads"))
+    heads = config.optional("num_key_value_heads") or config.integer("num_attention_heads")
     width = heads * max(config.integer("hidden_size") // config.integer("num_attention_heads"), 1)
     mask = Projection(
         name="dt_proj", input_size=width, output_size=heads, bias=config.flag("attention_bias", default=False)

@@ -39,8 +39,7 @@ def latent(
 
     def read(config: Config, index: int) -> LatentAttention:
         def shape() -> dict[str, Any]:
-            for name in MEANINGLESS:
-                config.get(name)
+            config.mark(*MEANINGLESS)
             return {
                 "num_attention_heads": config.integer("num_attention_heads"),
                 "q_lora_rank": config.optional("q_lora_rank"),

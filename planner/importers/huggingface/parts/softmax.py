@@ -40,11 +40,11 @@ def window_if_used(kind_of: Rule) -> WindowReader:
     """Return a window reader for Qwen: `use_sliding_window` must be true."""
 
     def read(config: Config, index: int) -> int | None:
-        window = config.optional("sliding_window", least=0) or None
-        config.get("max_window_layers")
-        config.get("layer_types")
         if not config.flag("use_sliding_window", default=False):
+            config.mark("sliding_window", "max_window_layers", "layer_types")
             return None
+        window = config.optional("sliding_window", least=0) or None
+        config.mark("max_window_layers", "layer_types")
         return window if kind_of(config, index) == "sliding_attention" else None
 
     return read
@@ -88,7 +88,7 @@ def heads_of(config: Config, heads_field: str, kv_field: str) -> tuple[int, int]
 
     def read() -> tuple[int, int]:
         heads = config.integer(heads_field)
-        kv_heads = config.integer(kv_field, heads)
+        kv_heads = config.optional(kv_field) or heads
         if heads % kv_heads:
             config.conflict(kv_field, f"{kv_heads} does not divide {config.name(heads_field)} {heads}")
             kv_heads = heads
