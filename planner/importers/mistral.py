@@ -111,15 +111,19 @@ def translate(data: Mapping[str, Any], where: str) -> tuple[dict[str, Any], bool
     config |= {key: data[key] for key in _MUST_BE_OFF if data.get(key)}
     config.setdefault("tie_word_embeddings", False)
     config |= {"model_type": "mistral", **_window(data, where), **_quantization(data.get("quantization"), where)}
-    kind = str(data.get("model_type"))
-    special = _mamba(data) if kind.startswith("mamba") else _latent_or_experts(data, where)
+    special = _mamba(data) if _is_mamba(data) else _latent_or_experts(data, where)
     config |= special or _delay(config, where)
     return config, bool(data.get("multimodal") or data.get("vision_encoder"))
 
 
+def _is_mamba(data: Mapping[str, Any]) -> bool:
+    kind = data.get("model_type")
+    return isinstance(kind, str) and kind.startswith("mamba")
+
+
 def _check_present(data: Mapping[str, Any], where: str) -> None:
     needed = ["dim", "n_layers", "vocab_size"]
-    if not str(data.get("model_type")).startswith("mamba"):
+    if not _is_mamba(data):
         needed += ["n_heads", "hidden_dim"]
     missing = [f"{name}: is missing, the architecture needs it" for name in needed if data.get(name) is None]
     if missing:
