@@ -101,6 +101,12 @@ def test_softmax_weights(fields: dict[str, Any], expected: int) -> None:
     assert parameters(softmax(**fields)) == expected
 
 
+@pytest.mark.parametrize("kind", ["value", "query"])
+def test_more_experts_of_attention_than_there_are_make_no_sense(kind: str) -> None:
+    with pytest.raises(ValueError, match="sent to 4 experts of attention, and there are 2"):
+        softmax(**{f"{kind}_experts": 2, f"{kind}_experts_per_tok": 4})
+
+
 def test_softmax_cache() -> None:
     assert softmax().cache.width == 2 * (3 + 3)
     assert softmax(v_head_dim=5).cache.width == 2 * (3 + 5)

@@ -552,3 +552,47 @@ def test_load_model_passes_the_choice_on(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(LLAMA | {"model_type": "brand_new"}))
     assert catalogue.load_model(str(path), assume="llama-like").parameters == LLAMA_PARAMETERS
+
+
+# ---- files that would take long, or tell nothing ---------------------------------------------------------------------
+
+
+def test_a_million_layers_are_refused_at_once() -> None:
+    message = fault({"model_type": "xlstm", "embedding_dim": 64, "num_heads": 2, "vocab_size": 99, "num_blocks": 10**6})
+    assert "1000000 layers are more than make sense (at most 10000)" in message
+
+
+def test_fields_that_look_like_sizes_are_named_first_where_many_are_not_known() -> None:
+    many = {f"a_{i:02}": 1 for i in range(40)}
+    (note,) = read(LLAMA | many | {"use_cla": True, "zig_factor": 2}).notes
+    assert note.startswith("not read, and may change shapes: use_cla, zig_factor, a_00, ")
+    assert " and 22 more " in note
+
+
+def test_modules_beside_the_model_of_an_impossible_size_are_an_error() -> None:
+    modules = {"num_nextn_predict_layers": 1, "dspark_target_layer_ids": [1], "dspark_markov_rank": 10**9}
+    experts = {"dspark_n_routed_experts": 4, "dspark_num_experts_per_tok": 1}
+    assert "input_size" in fault(DEEPSEEK_V41 | modules | experts)
+
+
+DEEPSEEK_V41 = {
+    "model_type": "deepseek_v41_text",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "vocab_size": 99,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 16,
+    "q_lora_rank": 8,
+    "o_lora_rank": 8,
+    "o_groups": 2,
+    "qk_rope_head_dim": 8,
+    "sliding_window": 16,
+    "compress_ratios": [0, 0],
+    "n_routed_experts": 4,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "hc_mult": 2,
+}
+"""A small one, without what its sparse layers and tables of n-grams would add."""

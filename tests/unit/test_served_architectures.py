@@ -158,3 +158,73 @@ def test_what_is_not_described_is_an_error(config: dict[str, Any], field: str) -
 
 def test_no_architecture_is_both_read_and_refused() -> None:
     assert not set(UNSUPPORTED) & set(FAMILIES)
+
+
+# ---- Hunyuan: lists by layer, shared experts, cross-layer attention --------------------------------------------------
+
+HUNYUAN = {
+    "model_type": "hunyuan_v1_moe",
+    "hidden_size": 4096,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "attention_head_dim": 128,
+    "intermediate_size": 3072,
+    "moe_intermediate_size": [3072] * 32,
+    "num_experts": 64,
+    "moe_topk": [8] * 32,
+    "num_shared_expert": [1] * 32,
+    "use_mixed_mlp_moe": True,
+    "use_cla": False,
+    "vocab_size": 128167,
+    "tie_word_embeddings": True,
+}
+"""Hunyuan-A13B: 80 B parameters, 13 B of them active (its model card)."""
+
+
+def _hunyuan(**fields: Any) -> Model:
+    return read_config(HUNYUAN | fields, name="test", where="config.json")
+
+
+def test_hunyuan_with_a_number_for_each_layer() -> None:
+    model = _hunyuan()
+    # A layer: queries and outputs 2 x 4096², keys and values 2 x 4096 x 1024, two norms of heads and two of the width,
+    # the router, 64 experts and a shared one of three matrices.
+    layer = 2 * 4096**2 + 2 * 4096 * 1024 + 2 * 128 + 2 * 4096 + 64 * 4096 + 65 * 3 * 4096 * 3072
+    assert model.parameters == 128167 * 4096 + 32 * layer + 4096 == 80_393_183_232
+    assert model.active_parameters == model.parameters - 32 * 56 * 3 * 4096 * 3072
+    scalars = {"moe_topk": 8, "num_shared_expert": 1, "moe_intermediate_size": 3072}
+    assert _hunyuan(**scalars).layers == model.layers
+    assert model.notes == ()
+
+
+def test_hunyuan_s_shared_experts_are_as_many_as_it_says() -> None:
+    expert = 32 * 3 * 4096 * 3072
+    assert _hunyuan(num_shared_expert=2).parameters == _hunyuan().parameters + expert
+    assert _hunyuan(use_mixed_mlp_moe=False).parameters == _hunyuan().parameters - expert
+
+
+def test_hunyuan_with_one_expert_is_dense() -> None:
+    dense = _hunyuan(model_type="hunyuan_v1_dense", head_dim=128)
+    assert _hunyuan(num_experts=1, moe_topk=[1] * 32, use_mixed_mlp_moe=False).parameters == dense.parameters
+
+
+def test_hunyuan_large_shares_keys_between_layers() -> None:
+    model = _hunyuan(
+        model_type="hunyuan",
+        hidden_size=6400,
+        num_hidden_layers=64,
+        num_attention_heads=80,
+        attention_head_dim=None,
+        intermediate_size=18304,
+        moe_intermediate_size=None,
+        num_experts=16,
+        moe_topk=1,
+        num_shared_expert=1,
+        use_cla=True,
+        cla_share_factor=2,
+        vocab_size=128512,
+    )
+    # 389 B parameters, 52 B of them active (arXiv 2411.02265); half of the layers have keys and values, 2 x 8 x 80 elements.
+    assert round(model.parameters / 1e9) == 389
+    assert model.kv_elements_per_token == 32 * 2 * 8 * 80

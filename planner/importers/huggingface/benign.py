@@ -8,8 +8,8 @@ older versions of the library were added.
 from __future__ import annotations
 
 _NAMES = """
-_attn_implementation _attn_implementation_autoset _from_model_config _name_or_path activation activation_dropout
-activation_function activation_sparsity_pattern add_router_probs afn altup_active_idx altup_coef_clip
+_attn_implementation _attn_implementation_autoset _from_model_config _name_or_path _num_labels activation
+activation_dropout activation_function activation_sparsity_pattern add_router_probs afn altup_active_idx altup_coef_clip
 altup_correct_scale apply_query_key_layer_scaling apply_residual_connection_post_layernorm apply_spec_augment
 architectures attention_dropout attention_dropout_prob attention_in_multiplier attention_multiplier
 attention_out_multiplier attention_probs_dropout_prob attention_softmax_in_fp32 attention_value_scale attn_dropout_prob
@@ -17,8 +17,8 @@ attn_impl attn_implementation attn_logit_softcapping attn_output_multiplier attn
 attn_temperature_tuning audio_config audio_token_id auto_map autocast_kernel_dtype aux_loss_alpha bad_words_ids
 begin_suppress_tokens bf16 bias_dropout_fusion blocksparse_block_size blocksparse_homo_head_pattern
 blocksparse_num_local_blocks blocksparse_triton_kernel_block_size blocksparse_vert_stride boa_token_id boi_token_id
-boi_token_index bos_token_id cache_implementation chunk_size chunk_size_feed_forward chunkwise_kernel classifier_dropout
-classifier_proj_size compress_rope_theta compression_config cross_attention_hidden_size decoder_layerdrop
+boi_token_index bos_token_id cache_implementation chunk_size chunk_size_feed_forward chunkwise_kernel
+classif_dropout classifier_dropout classifier_proj_size compress_rope_theta compression_config cross_attention_hidden_size decoder_layerdrop
 decoder_start_token_id dense_act_fn dense_attention_every_n_layers dim_model_base diversity_penalty do_sample dropout
 dropout_rate dtype early_stopping emb_dropout_prob emb_pdrop embd_pdrop embed_dropout embedding_dropout
 embedding_dropout_prob embedding_initializer_range embedding_multiplier embedding_multiplier_scale
@@ -73,7 +73,7 @@ BENIGN = frozenset(_NAMES.split())
 """Harmless wherever they stand."""
 
 HARMLESS_IF_FALSE = frozenset(
-    {"add_cross_attention", "is_encoder_decoder", "use_moe", "is_moe", "rm_head", "use_qk_norm"}
+    {"add_cross_attention", "is_encoder_decoder", "use_moe", "is_moe", "rm_head", "use_qk_norm", "use_sliding_window"}
 )
 """Fields that change nothing as long as they say no, as do all that end in ``_bias``."""
 

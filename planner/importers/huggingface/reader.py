@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -23,6 +24,7 @@ from planner.importers.huggingface.stack import group_layers
 from planner.importers.huggingface.towers import read_towers
 from planner.importers.huggingface.unstated import plain_source, type_notes
 from planner.model import CrossAttention, LayerGroup, Model
+from planner.model.stack import MAX_LAYERS
 
 
 def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str | None = None) -> Model:
@@ -138,6 +140,8 @@ def _sourceless(layers: Sequence[LayerGroup], fields: Mapping[str, Any]) -> Iter
 def read_layers(config: Config, family: Family) -> list[LayerGroup]:
     """Read every layer of a stack; faults are raised after the first layer that has any."""
     layers, length = [], family.layers(config)
+    if length > MAX_LAYERS:
+        raise CatalogueError(config.where, [f"{length} layers are more than make sense (at most {MAX_LAYERS})"])
     config.derived(("layers", "num_hidden_layers"), lambda: length)
     for index in range(length):
         attention, ffn = family.attention(config, index), family.ffn(config, index)
@@ -183,7 +187,10 @@ def _with_storage(model: Model, data: Mapping[str, Any], chosen: Selection, wher
         source = plain_source(PurePath(where).name, chosen.part, data)
         quantization = quantization.model_copy(update={"source": source})
         notes = type_notes(chosen.part, data)
-    mtp, more = read_mtp(chosen.part, chosen.model_type, model)
+    try:
+        mtp, more = read_mtp(chosen.part, chosen.model_type, model)
+    except ValidationError as error:
+        raise CatalogueError(where, [_fault(detail) for detail in error.errors(include_url=False)]) from None
     told = (*model.notes, *notes, *more)
     return model.model_copy(update={"quantization": quantization, "mtp": mtp, "notes": told})
 
@@ -214,7 +221,7 @@ def _notes(config: Config, chosen: Selection, strange: list[str], *, has_positio
     notes = [*config.told]
     if strange:
         notes.append(
-            f"not read, and may change shapes: {printable(listing(strange))} "
+            f"not read, and may change shapes: {printable(listing(sorted(strange, key=_is_unlikely)))} "
             f"(model_type {chosen.model_type!r} is not known to have {'them' if len(strange) > 1 else 'it'})"
         )
     for part, kind in ((config, chosen.model_type), *config.nested.values()):
@@ -224,6 +231,16 @@ def _notes(config: Config, chosen: Selection, strange: list[str], *, has_positio
         if sizes:
             notes.append(f"not in the file, so the class of {kind} says: {_listed(sizes)}")
     return notes
+
+
+SIZES = re.compile(
+    r"(^|_)(num|n|use|is|has|share|shared|cla|moe|mlp|kv|lora)_|size|dim|heads|layers|experts|rank|width|factor|groups|kernel|every"
+)
+"""Names of fields that change shapes more often than not: a list that is cut begins with them."""
+
+
+def _is_unlikely(field: str) -> bool:
+    return SIZES.search(field) is None
 
 
 def _listed(sizes: Mapping[str, Any]) -> str:

@@ -93,10 +93,20 @@ class SoftmaxAttention(AttentionBlock):
             raise ValueError("attention_chunk_lookback needs attention_chunk_size")
         if self.indexer and not self.index_topk:
             raise ValueError("an indexer needs index_topk, the most positions it picks")
+        return self
+
+    @model_validator(mode="after")
+    def _check_experts(self) -> SoftmaxAttention:
         if bool(self.value_experts) != bool(self.value_experts_per_tok):
             raise ValueError("value_experts and value_experts_per_tok need each other")
-        if self.query_experts and (not self.query_experts_per_tok or n % self.query_experts_per_tok):
+        if self.query_experts and (
+            not self.query_experts_per_tok or self.num_attention_heads % self.query_experts_per_tok
+        ):
             raise ValueError("query_experts needs query_experts_per_tok, which divides num_attention_heads")
+        pairs = ((self.value_experts_per_tok, self.value_experts), (self.query_experts_per_tok, self.query_experts))
+        for used, there in pairs:
+            if used and there and used > there:
+                raise ValueError(f"a token is sent to {used} experts of attention, and there are {there}")
         return self
 
     @property

@@ -12,11 +12,12 @@ from planner.importers.huggingface.families.hybrid import FAMILIES as HYBRID
 from planner.importers.huggingface.families.llama_like import FAMILIES as LLAMA_LIKE
 from planner.importers.huggingface.families.llama_like import LLAMA
 from planner.importers.huggingface.families.moe import FAMILIES as MOE
+from planner.importers.huggingface.families.moe import reads_earlier_keys
 from planner.importers.huggingface.families.moe_layered import FAMILIES as LAYERED
 from planner.importers.huggingface.families.qwen import QWEN2, qwen_window
 from planner.importers.huggingface.parts.basics import build, each, flag, layer_count
 from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, four_times, several
-from planner.importers.huggingface.parts.softmax import softmax, softmax_kind, window_everywhere
+from planner.importers.huggingface.parts.softmax import fixed, softmax, softmax_kind, window_everywhere
 from planner.model import FeedForward, Norm, Projection, SoftmaxAttention
 
 # ---- ChatGLM ---------------------------------------------------------------------------------------------------------
@@ -247,6 +248,7 @@ FAMILIES: dict[str, Family] = {
             bias="attention_bias",
             output_bias="attention_bias",
             qk_norm=each(lambda config: "head" if config.flag("use_qk_norm", default=False) else None),
+            more=fixed(shared_kv=reads_earlier_keys),
         ),
     ),
     "jais": Family(

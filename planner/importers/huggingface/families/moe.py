@@ -26,7 +26,7 @@ from planner.importers.huggingface.parts.softmax import (
     window_everywhere,
     window_on,
 )
-from planner.model import SoftmaxAttention
+from planner.model import FeedForward, MixtureOfExperts, SoftmaxAttention
 
 SLIDING = ("full_attention", "sliding_attention")
 MLP_KINDS = ("dense", "sparse")
@@ -143,6 +143,43 @@ _af_kinds = kinds(every("global_attn_every_n_layers", 4, other="sliding_attentio
 
 _exaone_moe = softmax(window=window_on(exaone_kinds), qk_norm="head")
 
+# ---- Hunyuan ---------------------------------------------------------------------------------------------------------
+
+
+def reads_earlier_keys(config: Config, index: int) -> bool:
+    """Hunyuan-Large: a layer in so many makes keys and values, which those after it read as well (cross-layer attention)."""
+    factor = config.optional("cla_share_factor") or 1
+    return config.flag("use_cla", default=False) and index % factor != 0
+
+
+def hunyuan_network(config: Config, index: int) -> FeedForward | MixtureOfExperts:
+    """Hunyuan: numbers may be lists by layer, one expert is a dense network, shared experts are so many of the dense width.
+
+    Facts: vLLM's class of Hunyuan (model_executor/models/hunyuan_v1.py).
+    """
+
+    def number(field: str, default: int) -> int:
+        return config.at_layer(field, index, layer_count(config)) if config.has(field) else default
+
+    width, total, top = config.integer("intermediate_size"), number("num_experts", 1), number("num_experts_per_tok", 1)
+    own, shared = number("moe_intermediate_size", width), number("num_shared_expert", 1)
+    if total == 1:
+        config.get("use_mixed_mlp_moe")
+        return build(config, FeedForward, kind="gated", intermediate_size=width)
+    if top > total:
+        config.conflict("num_experts_per_tok", f"{top} is more than the {total} experts")
+    is_mixed = config.flag("use_mixed_mlp_moe", default=True)
+    return build(
+        config,
+        MixtureOfExperts,
+        kind="moe",
+        num_experts=total,
+        num_experts_per_tok=min(top, total),
+        moe_intermediate_size=own,
+        shared_intermediate_size=shared * width if is_mixed else None,
+    )
+
+
 FAMILIES: dict[str, Family] = {
     "mixtral": Family(attention=softmax(window=window_everywhere), ffn=_plain_experts),
     "gpt_oss": Family(attention=_gpt_oss, ffn=Experts(width="intermediate_size", bias=True, router_bias=True)),
@@ -193,12 +230,14 @@ FAMILIES: dict[str, Family] = {
     ),
     "exaone_moe": Family(attention=_exaone_moe, ffn=Experts(shared=several("n_shared_experts"), sparse=_one_dense)),
     "hunyuan_v1_moe": Family(
-        attention=_normed,
-        ffn=Experts(
-            width="intermediate_size",
-            shared=each(lambda config: config.integer("intermediate_size")),
+        attention=softmax(
+            bias="attention_bias",
+            output_bias="attention_bias",
+            qk_norm="head",
+            more=fixed(shared_kv=reads_earlier_keys),
         ),
-        ignored=("num_shared_expert", "use_mixed_mlp_moe"),
+        ffn=hunyuan_network,
+        aliases={"head_dim": "attention_head_dim"},
     ),
     "hy_v3": Family(
         attention=_normed,

@@ -104,9 +104,12 @@ def _width(ratio: float) -> Any:
 
     def read(config: Config, index: int) -> int:  # noqa: ARG001
         hidden, stated = config.integer("hidden_size"), config.optional("intermediate_size")
+        if stated:
+            config.used.add("hidden_ratio")  # heeded only where there is no width
+            return stated
         wide = int(config.real("hidden_ratio", ratio) * hidden)
         # The library rounds up, the makers' code down.
-        return stated or max(-(-wide // 32) * 32 if _is_library(config) else wide // 32 * 32, 1)
+        return max(-(-wide // 32) * 32 if _is_library(config) else wide // 32 * 32, 1)
 
     return read
 
