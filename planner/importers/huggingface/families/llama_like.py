@@ -116,10 +116,6 @@ def _stable_norm(config: Config, index: int) -> str | None:  # noqa: ARG001
     return "full" if config.flag("qk_layernorm", default=False) else None
 
 
-def _lm_head_bias(config: Config) -> dict[str, Any]:
-    return {"lm_head_bias": config.flag("lm_head_bias", default=False)}
-
-
 def _parallel_norms(config: Config, index: int) -> int:  # noqa: ARG001
     return 1 if config.flag("use_parallel_residual", default=False) else 2
 
