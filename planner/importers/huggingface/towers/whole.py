@@ -161,3 +161,8 @@ class Whole:
 
 WholeCount = Callable[[Whole], int]
 """Returns the parameters of all towers and projectors of a file."""
+
+
+def fixed_kind(kind: str) -> WholeCount:
+    """Return a reader of a file whose only tower holds its own projector and is always of one kind."""
+    return lambda whole: whole.own("vision_config", kind)
