@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.families.bert import Bert, bert_ffn, bert_self
+from planner.importers.huggingface.families.bert import Bert, bert_ffn, bert_self, crossed_like
 from planner.importers.huggingface.families.encoder_decoder import BART_NAMES, bart_self
 from planner.importers.huggingface.families.family import LAYER, Family
 from planner.importers.huggingface.families.t5 import stack_length
@@ -143,17 +143,7 @@ def _idefics_model(config: Config) -> dict[str, Any]:
 def _trocr_attention(config: Config, index: int) -> Any:
     """TrOCR: a decoder of BART's kind, which always has cross-attention."""
     own = bart_self("decoder")(config, index)
-    cross = build(
-        config,
-        CrossAttention,
-        kind="cross",
-        num_attention_heads=own.num_attention_heads,
-        head_dim=own.head_dim,
-        source_size=config.optional("cross_attention_hidden_size"),
-        qkv_bias=True,
-        output_bias=True,
-    )
-    return (own, cross)
+    return (own, crossed_like(config, own, config.optional("cross_attention_hidden_size")))
 
 
 def _trocr_model(config: Config) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, Family
 from planner.importers.huggingface.families.qwen import QWEN3
 from planner.importers.huggingface.parts.basics import each, every, flag, kinds, layer_count
-from planner.importers.huggingface.parts.networks import Experts, dense
+from planner.importers.huggingface.parts.networks import Experts, dense, sparse_listed
 from planner.importers.huggingface.parts.softmax import softmax, window_on
 from planner.model import Projection
 
@@ -25,15 +25,6 @@ def _telechat_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG0
 
 
 # ---- Step 3, Grok 2, Molmo, PLaMo 3, MiniCPM-V ---------------------------------------------------------------------------
-
-
-def _step_sparse(config: Config, index: int) -> bool:
-    """Step 3: `moe_layers_enum` lists the layers with experts; all but the first where it is absent."""
-    listed = config.get("moe_layers_enum")
-    if listed is None:
-        return index > 0
-    names = listed.split(",") if isinstance(listed, str) else (config.listed("moe_layers_enum") or ())
-    return str(index) in {str(name).strip() for name in names}
 
 
 def _step_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
@@ -222,7 +213,7 @@ FAMILIES: dict[str, Family] = {
     "telechat2": _telechat,
     "step3_text": Family(
         attention=softmax(more=_step_heads),
-        ffn=Experts(shared="share_expert_dim", sparse=_step_sparse),
+        ffn=Experts(shared="share_expert_dim", sparse=sparse_listed("moe_layers_enum")),
         ignored=("num_attention_groups", "num_key_value_heads", "norm_expert_weight"),
     ),
     "step3_vl": Family(text="step3_text", tie="text"),
