@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, NO_WEIGHT, Family, biased_head
-from planner.importers.huggingface.parts.basics import build, each, every, flag, kinds, layer_count
+from planner.importers.huggingface.parts.basics import SLIDING, build, each, every, flag, kinds, layer_count
 from planner.importers.huggingface.parts.networks import dense
 from planner.importers.huggingface.parts.softmax import (
     fixed,
@@ -19,8 +19,6 @@ from planner.importers.huggingface.parts.softmax import (
     window_on,
 )
 from planner.model import CrossAttention, Projection, SoftmaxAttention
-
-SLIDING = ("full_attention", "sliding_attention")
 
 llama_attention = softmax(bias="attention_bias", output_bias="attention_bias")
 

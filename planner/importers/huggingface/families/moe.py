@@ -8,6 +8,7 @@ from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, Family
 from planner.importers.huggingface.families.llama_like import exaone_kinds
 from planner.importers.huggingface.parts.basics import (
+    SLIDING,
     always,
     build,
     each,
@@ -27,7 +28,6 @@ from planner.importers.huggingface.parts.softmax import (
 )
 from planner.model import SoftmaxAttention
 
-SLIDING = ("full_attention", "sliding_attention")
 _biased = softmax(bias="attention_bias", output_bias="attention_bias")
 _normed = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head")
 _full_normed = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="full")

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import build, each, flag, kinds
+from planner.importers.huggingface.parts.basics import SLIDING, build, each, flag, kinds
 from planner.importers.huggingface.parts.networks import (
     Experts,
     after_dense,
@@ -20,7 +20,6 @@ from planner.importers.huggingface.parts.networks import (
 from planner.importers.huggingface.parts.softmax import softmax, softmax_kind, window_on
 from planner.model import Indexer, SoftmaxAttention
 
-SLIDING = ("full_attention", "sliding_attention")
 _shared = several("n_shared_experts")
 
 # ---- MiniMax-M3, MiMo, Step ------------------------------------------------------------------------------------------

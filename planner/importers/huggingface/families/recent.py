@@ -14,6 +14,7 @@ from planner.importers.huggingface.families.llama_like import LLAMA, llama_atten
 from planner.importers.huggingface.families.moe import FAMILIES as MOE
 from planner.importers.huggingface.families.moe import expert_count
 from planner.importers.huggingface.parts.basics import (
+    SLIDING,
     Rule,
     always,
     build,
@@ -37,8 +38,6 @@ from planner.importers.huggingface.parts.networks import (
 from planner.importers.huggingface.parts.recurrent import short_convolution
 from planner.importers.huggingface.parts.softmax import fixed, softmax, window_everywhere, window_on
 from planner.model import MixtureOfExperts, Projection
-
-SLIDING = ("full_attention", "sliding_attention")
 
 
 def full_where(test: Any) -> Rule:

@@ -6,12 +6,10 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import build, flag, kinds
+from planner.importers.huggingface.parts.basics import SLIDING, build, flag, kinds
 from planner.importers.huggingface.parts.networks import Experts, dense, sparse_listed
 from planner.importers.huggingface.parts.softmax import softmax, window_on
 from planner.model import Indexer, Projection
-
-SLIDING = ("full_attention", "sliding_attention")
 
 # ---- Step 5 ----------------------------------------------------------------------------------------------------------
 

@@ -109,6 +109,11 @@ class Experts:
         )
 
 
+def half_of(field: str = "intermediate_size") -> Callable[[Config, int], int]:
+    """Return a reader of the width of a gated network, where a field counts gate and up together."""
+    return lambda config, index: max(config.integer(field) // 2, 1)  # noqa: ARG005 - the signature of every reader
+
+
 def several(number: str, width: str = "moe_intermediate_size", default: int = 0) -> Callable[[Config, int], int]:
     """Return a reader of the width of shared experts: so many of one width."""
 
