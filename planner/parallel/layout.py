@@ -79,11 +79,6 @@ class Layout:
         return self.stage_chips * self.pp
 
     @property
-    def total_chips(self) -> int:
-        """Chips of all replicas."""
-        return self.chips * self.replicas
-
-    @property
     def moe_tp(self) -> int:
         """Chips that share the width of an expert."""
         return self.stage_chips // self.ep

@@ -19,9 +19,6 @@ RECORDS = [
     for line in (DATA / name).read_text().splitlines()
 ]
 
-UNCOUNTED: dict[str, str] = {}
-"""Types whose towers are not counted, and why."""
-
 
 def read(record: dict[str, Any]) -> Model:
     config = record.get("config") or json.loads((DATA / "configs" / record["file"]).read_text())
@@ -31,18 +28,13 @@ def read(record: dict[str, Any]) -> Model:
 @pytest.mark.parametrize("record", RECORDS, ids=[f"{r['model_type']}-{r['variant']}" for r in RECORDS])
 def test_towers_are_exact(record: dict[str, Any]) -> None:
     model = read(record)
-    if record["model_type"] in UNCOUNTED:
-        assert model.vision_parameters is None
-        assert any("not counted" in note for note in model.notes)
-    else:
-        assert model.vision_parameters == record["vision_parameters"]
+    assert model.vision_parameters == record["vision_parameters"]
     if record["variant"] == "released":
         assert not any("tower" in note for note in model.notes)
 
 
-def test_every_type_is_counted_or_has_a_reason() -> None:
-    types = {record["model_type"] for record in RECORDS if "config" in record}
-    assert types - set(UNCOUNTED) <= set(WHOLES)
+def test_every_type_is_counted() -> None:
+    assert {record["model_type"] for record in RECORDS if "config" in record} <= set(WHOLES)
 
 
 RELEASED = [record for record in RECORDS if "file" in record or record["variant"].startswith("released")]

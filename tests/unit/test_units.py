@@ -1,4 +1,4 @@
-"""Quantities, and the helpers that treat numbers and arrays alike."""
+"""Quantities, and the functions that treat numbers and arrays alike."""
 
 from __future__ import annotations
 

@@ -71,14 +71,9 @@ def ratio(key: str, below: str) -> Fact:
     return read
 
 
-def less(key: str, other: str) -> Fact:
-    """Return a fact: a number less another."""
-
-    def read(source: Source) -> int | None:
-        whole, part = source.number(key), source.number(other)
-        return None if whole is None or part is None else whole - part
-
-    return read
+def sparse_layers(source: Source) -> list[int]:
+    """Return the numbers of the layers with routed experts."""
+    return [layer for layer, found in enumerate(source.with_tensor("ffn_gate_inp.weight")) if found]
 
 
 def layer_count(source: Source) -> Any:

@@ -27,6 +27,7 @@ from planner.importers.gguf.facts import (
     kinds,
     ratio,
     recurrent,
+    sparse_layers,
 )
 from planner.importers.gguf.source import NEXTN, Source
 
@@ -41,18 +42,14 @@ _CONVOLVED: Fields = {
 }
 
 
-def _jamba_sparse(source: Source) -> list[int]:
-    return [layer for layer, found in enumerate(source.with_tensor("ffn_gate_inp.weight")) if found]
-
-
 def _jamba_period(source: Source) -> int:
     """Jamba: the distance between layers of experts; more than there are layers where there is but one."""
-    found = _jamba_sparse(source)
+    found = sparse_layers(source)
     return found[1] - found[0] if len(found) > 1 else max(source.layers, 1) + 1
 
 
 def _jamba_offset(source: Source) -> int:
-    return next(iter(_jamba_sparse(source)), source.layers)
+    return next(iter(sparse_layers(source)), source.layers)
 
 
 def _plamo_step(source: Source) -> int:

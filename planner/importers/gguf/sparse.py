@@ -26,6 +26,7 @@ from planner.importers.gguf.facts import (
     fixed,
     has,
     sliding,
+    sparse_layers,
 )
 from planner.importers.gguf.source import NEXTN, Source
 
@@ -46,12 +47,8 @@ def _dbrx_experts(source: Source) -> dict[str, Any]:
     }
 
 
-def _sparse_layers(source: Source) -> list[int]:
+def _sparse_by_layer(source: Source) -> list[int]:
     return [int(found) for found in source.with_tensor("ffn_gate_inp.weight")]
-
-
-def _listed_layers(source: Source) -> list[int]:
-    return [layer for layer, found in enumerate(source.with_tensor("ffn_gate_inp.weight")) if found]
 
 
 def _windowed_layers(source: Source) -> list[int] | None:
@@ -150,7 +147,7 @@ SPARSE: Mapping[str, Architecture] = {
             **LOCAL,
             "intermediate_size": EXPERT_WIDTH,
             "intermediate_size_mlp": "feed_forward_length",
-            "moe_layers": _listed_layers,
+            "moe_layers": sparse_layers,
             "attention_bias": has("attn_q.bias"),
         },
         heeded=("interleave_moe_layer_step",),
@@ -200,7 +197,7 @@ SPARSE: Mapping[str, Architecture] = {
             **ROUTED,
             **WINDOWED,
             "hybrid_layer_pattern": _windowed_layers,
-            "moe_layer_freq": _sparse_layers,
+            "moe_layer_freq": _sparse_by_layer,
             "swa_num_key_value_heads": KV_HEADS,
             "swa_num_attention_heads": "attention.head_count",
             "swa_head_dim": "attention.key_length",
@@ -218,7 +215,7 @@ SPARSE: Mapping[str, Architecture] = {
             **ROUTED,
             **WINDOWED,
             "layer_types": sliding(4),
-            "moe_layers_enum": lambda source: ",".join(map(str, _listed_layers(source))),
+            "moe_layers_enum": lambda source: ",".join(map(str, sparse_layers(source))),
             "share_expert_dim": SHARED_WIDTH,
             "num_sliding_attention_heads": "attention.head_count",
             "num_nextn_predict_layers": NEXTN,

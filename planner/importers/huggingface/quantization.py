@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from planner.errors import listing
 from planner.importers.huggingface.auto_round import read_auto_round
 from planner.importers.huggingface.exporters import EXPORTERS
 from planner.importers.huggingface.methods import METHODS
@@ -265,8 +266,7 @@ SHARE_DIGITS = 6
 
 def _listed(names: Sequence[str]) -> str:
     """Return the first of some names in words."""
-    more = f" and {len(names) - MAX_TOLD} more" if len(names) > MAX_TOLD else ""
-    return ", ".join(name[:80] for name in names[:MAX_TOLD]) + more
+    return listing((name[:80] for name in names), most=MAX_TOLD)
 
 
 def _unmatched(plan: Plan, model: Model) -> tuple[str, ...]:

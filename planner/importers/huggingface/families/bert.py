@@ -120,14 +120,15 @@ def bert_self(config: Config, *, bias: Fact = True) -> SoftmaxAttention:
     )
 
 
-def crossed_like(config: Config, own: SoftmaxAttention) -> CrossAttention:
-    """Return cross-attention of the shape of a layer's self-attention."""
+def crossed_like(config: Config, own: SoftmaxAttention, source_size: int | None = None) -> CrossAttention:
+    """Return cross-attention of the shape of a layer's self-attention, over a source of the model's width or of its own."""
     return build(
         config,
         CrossAttention,
         kind="cross",
         num_attention_heads=own.num_attention_heads,
         head_dim=own.head_dim,
+        source_size=source_size,
         qkv_bias=own.qkv_bias,
         output_bias=own.output_bias,
     )

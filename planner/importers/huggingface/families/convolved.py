@@ -9,13 +9,12 @@ from typing import Any
 from planner.importers.huggingface.class_defaults import class_defaults
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import always, build, first_layers, is_kind, kinds, layer_count
-from planner.importers.huggingface.parts.networks import Experts, dense, several
+from planner.importers.huggingface.parts.basics import always, build, first_layers, kinds, layer_count
+from planner.importers.huggingface.parts.networks import Experts, dense, several, sparse_by_type
 from planner.importers.huggingface.parts.softmax import head_dim, heads_of, softmax_kind
 from planner.model import Projection, SoftmaxAttention
 from planner.model.stack import MAX_LAYERS
 
-MLP_KINDS = ("dense", "sparse")
 HYBRID = ("hybrid", "hybrid_sliding")
 
 # ---- Inkling ---------------------------------------------------------------------------------------------------------
@@ -73,7 +72,7 @@ def _relative(config: Config, index: int) -> tuple[Projection, int]:
     return states, small * reach
 
 
-_ink_sparse = is_kind(kinds(first_layers("dense_mlp_idx", 0), "mlp_layer_types", MLP_KINDS), "sparse")
+_ink_sparse = sparse_by_type(first_layers("dense_mlp_idx", 0))
 
 
 def _ink_layer(config: Config, index: int) -> dict[str, Any]:

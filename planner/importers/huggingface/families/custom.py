@@ -16,7 +16,7 @@ from planner.importers.huggingface.families.moe import reads_earlier_keys
 from planner.importers.huggingface.families.moe_layered import FAMILIES as LAYERED
 from planner.importers.huggingface.families.qwen import QWEN2, qwen_window
 from planner.importers.huggingface.parts.basics import build, each, flag, layer_count
-from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, four_times, several
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, four_times, half_of, several
 from planner.importers.huggingface.parts.softmax import fixed, softmax, softmax_kind, window_everywhere
 from planner.model import FeedForward, Norm, Projection, SoftmaxAttention
 
@@ -42,11 +42,6 @@ def _chatglm_model(config: Config) -> dict[str, Any]:
 
 
 # ---- Qwen 1, Phi-3-small, Phi of Microsoft's own code ----------------------------------------------------------------
-
-
-def _half_width(config: Config, index: int) -> int:  # noqa: ARG001
-    """Qwen 1: `intermediate_size` counts gate and up together."""
-    return max(config.integer("intermediate_size") // 2, 1)
 
 
 _qwen1 = softmax(bias=True, output_bias=each(lambda config: not config.flag("no_bias", default=True)))
@@ -207,7 +202,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "qwen": Family(
         attention=_qwen1,
-        ffn=dense(width=_half_width),
+        ffn=dense(width=half_of()),
         aliases={"head_dim": "kv_channels"},
         ignored=("num_key_value_heads", "visual"),
     ),

@@ -6,9 +6,9 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import build, each, first_layers, is_kind, kinds, layer_count
+from planner.importers.huggingface.parts.basics import build, each, first_layers, kinds, layer_count
 from planner.importers.huggingface.parts.latent import indexer_by_type, latent, own_indexer
-from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several, sparse_by_type
 from planner.importers.huggingface.parts.softmax import fixed, softmax
 from planner.model import (
     CompressedAttention,
@@ -20,11 +20,10 @@ from planner.model import (
     Table,
 )
 
-MLP_KINDS = ("dense", "sparse")
 _shared = several("n_shared_experts")
 _after_three = Experts(shared=_shared, sparse=after_dense(default=3))
-_three_dense = is_kind(kinds(first_layers("first_k_dense_replace", 3), "mlp_layer_types", MLP_KINDS), "sparse")
-_one_dense = is_kind(kinds(first_layers("first_k_dense_replace", 1), "mlp_layer_types", MLP_KINDS), "sparse")
+_three_dense = sparse_by_type(first_layers("first_k_dense_replace", 3))
+_one_dense = sparse_by_type(first_layers("first_k_dense_replace", 1))
 
 
 # ---- several residual streams ----------------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.bert import Bert, bert_ffn, bert_self, crossed_like, require_decoder
 from planner.importers.huggingface.families.encoder_decoder import bart_like
-from planner.importers.huggingface.families.encoders import patches, sides, vit
+from planner.importers.huggingface.families.encoders import matrices_alone, patches, sides, vit
 from planner.importers.huggingface.families.family import LAYER, Family
 from planner.importers.huggingface.families.t5 import T5, t5_encoder
 from planner.importers.huggingface.parts.basics import build, layer_count
 from planner.importers.huggingface.parts.networks import dense
 from planner.importers.huggingface.parts.softmax import shared_out
 from planner.importers.huggingface.stack import group_layers
-from planner.model import CrossAttention, Encoder, LayerGroup, Projection, SoftmaxAttention, Table
+from planner.model import Encoder, LayerGroup, Projection, SoftmaxAttention, Table
 
 VISION = "vision_config"
 """What files call the part that describes the encoder."""
@@ -126,19 +126,8 @@ def _formula_layer(part: Config, index: int, times: int) -> LayerGroup:
     cut = sides(part, "patch_size", 16)
     seen = (shown[0] // cut[0], shown[1] // cut[1]) if whole else (window, window)
     distances = sum(2 * side - 1 for side in seen) * shared_out(part, heads)
-    biased = part.flag("qkv_bias", default=True)
-    shapes = (("qkv", hidden, 3 * hidden, biased), ("proj", hidden, hidden, True))
-    network = (("lin1", hidden, inner, True), ("lin2", inner, hidden, True))
-    return build(
-        part,
-        LayerGroup,
-        norms=0,
-        projections=tuple(
-            Projection(name=name, input_size=into, output_size=out, bias=bias, times=times)
-            for name, into, out, bias in (*shapes, *network)
-        ),
-        other_parameters=4 * hidden + (distances if part.flag("use_rel_pos", default=True) else 0),
-    )
+    bias = distances if part.flag("use_rel_pos", default=True) else 0
+    return matrices_alone(part, hidden, inner, times, bias, network=("lin1", "lin2"))
 
 
 def _formula_neck(part: Config, times: int) -> tuple[Projection, ...]:
@@ -190,17 +179,7 @@ def _blip_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG
     """BLIP: a decoder of BERT's kind, which attends to the picture."""
     require_decoder(config)
     own = bert_self(config)
-    cross = build(
-        config,
-        CrossAttention,
-        kind="cross",
-        num_attention_heads=own.num_attention_heads,
-        head_dim=own.head_dim,
-        source_size=config.typed_part(VISION, "blip_vision_model").integer("hidden_size"),
-        qkv_bias=True,
-        output_bias=True,
-    )
-    return (own, cross)
+    return (own, crossed_like(config, own, config.typed_part(VISION, "blip_vision_model").integer("hidden_size")))
 
 
 _blip_text = Bert(segments=False)

@@ -128,7 +128,7 @@ def _mvp_model(config: Config) -> dict[str, Any]:
     return fields
 
 
-def _m2m_model(config: Config) -> dict[str, Any]:
+def m2m_model(config: Config) -> dict[str, Any]:
     """M2M-100: positions are computed, not learned."""
     return {"encoder": bart_encoder(config, norms=1, tables=own_embeddings(config, 2))}
 
@@ -271,7 +271,7 @@ FAMILIES: dict[str, Family] = {
     "blenderbot-small": bart_like(bart_model(extra=0)),
     "pegasus": bart_like(bart_model(extra=0, embedding_norm=False, final_norm=True)),
     "blenderbot": bart_like(bart_model(extra=0, embedding_norm=False, final_norm=True)),
-    "m2m_100": bart_like(_m2m_model),
+    "m2m_100": bart_like(m2m_model),
     "marian": bart_like(_marian_model),
     "bigbird_pegasus": bart_like(
         _bigbird_model,

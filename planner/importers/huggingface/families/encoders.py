@@ -114,21 +114,46 @@ def _swin_network(part: Config, width: int) -> int:
     return max(int(part.real("mlp_ratio", 4.0) * width), 1)
 
 
-def _swin_block(part: Config, width: int, heads: int, times: int) -> LayerGroup:
-    """Return a block of an early stage, narrower and with more tokens than the last: its matrices alone, no scores."""
-    inner, biased = _swin_network(part, width), part.flag("qkv_bias", default=True)
-    shapes = (("qkv", width, 3 * width, biased), ("proj", width, width, True))
-    network = (("fc1", width, inner, True), ("fc2", inner, width, True))
+def matrices_alone(
+    part: Config, width: int, inner: int, times: int, bias: int, network: tuple[str, str] = ("fc1", "fc2")
+) -> LayerGroup:
+    """Return an early layer of an encoder, which has more tokens than the last: its matrices, no scores.
+
+    Parameters
+    ----------
+    part : Config
+        The encoder's part of the file.
+    width, inner : int
+        Elements of a token, and within the feed-forward network.
+    times : int
+        Tokens here for each one that the encoder leaves.
+    bias : int
+        Parameters of a bias by distance.
+    network : tuple of str
+        What checkpoints call the matrices of the feed-forward network.
+    """
+    up, down = network
+    shapes = (
+        ("qkv", width, 3 * width, part.flag("qkv_bias", default=True)),
+        ("proj", width, width, True),
+        (up, width, inner, True),
+        (down, inner, width, True),
+    )
     return build(
         part,
         LayerGroup,
         norms=0,
         projections=tuple(
-            Projection(name=name, input_size=into, output_size=out, bias=bias, times=times)
-            for name, into, out, bias in (*shapes, *network)
+            Projection(name=name, input_size=into, output_size=out, bias=has_bias, times=times)
+            for name, into, out, has_bias in shapes
         ),
-        other_parameters=4 * width + _swin_bias(part, heads),
+        other_parameters=4 * width + bias,
     )
+
+
+def _swin_block(part: Config, width: int, heads: int, times: int) -> LayerGroup:
+    """Return a block of an early stage, narrower and with more tokens than the last: its matrices alone, no scores."""
+    return matrices_alone(part, width, _swin_network(part, width), times, _swin_bias(part, heads))
 
 
 def _swin_bias(part: Config, heads: int) -> int:

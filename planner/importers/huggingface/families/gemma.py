@@ -7,13 +7,12 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import each, every, kinds, layer_count
+from planner.importers.huggingface.parts.basics import SLIDING, each, every, kinds, layer_count
 from planner.importers.huggingface.parts.networks import Experts, dense
 from planner.importers.huggingface.parts.recurrent import gated_recurrence
 from planner.importers.huggingface.parts.softmax import softmax, window_on
 from planner.model import Projection, Table
 
-SLIDING = ("full_attention", "sliding_attention")
 _alternate = kinds(every(2, other="sliding_attention"), known=SLIDING)
 _one_in_six = kinds(
     every("sliding_window_pattern", 6, other="sliding_attention"), known=(*SLIDING, "chunked_attention")

@@ -8,13 +8,12 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.encoder_decoder import BART_NAMES, bart_like, bart_model
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import build, every, kinds, layer_count
+from planner.importers.huggingface.parts.basics import SLIDING, build, every, kinds, layer_count
 from planner.importers.huggingface.parts.networks import dense
 from planner.importers.huggingface.parts.softmax import softmax, window_on
 from planner.importers.huggingface.stack import group_layers
 from planner.model import CrossAttention, Encoder, LayerGroup, Projection, SoftmaxAttention, Table
 
-SLIDING = ("full_attention", "sliding_attention")
 _alternate = kinds(every(2, other="sliding_attention"), known=SLIDING)
 _one_in_six = kinds(every(6, other="sliding_attention"), known=SLIDING)
 _gemma2 = softmax(window=window_on(_alternate), bias="attention_bias", output_bias="attention_bias")

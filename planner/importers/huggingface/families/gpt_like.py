@@ -97,10 +97,6 @@ def _opt_norm(config: Config) -> Norm:
     return Norm(kind="layer_norm", weight=weighted, bias=weighted)
 
 
-def _neox_norms(config: Config, index: int) -> int:  # noqa: ARG001
-    return 2
-
-
 _plain = dense(kind="plain", bias=True)
 _all_biased = softmax(bias=True, output_bias=True)
 _inner = dense(kind="plain", bias=True, width=four_times("n_inner"))

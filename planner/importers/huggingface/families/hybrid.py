@@ -13,12 +13,11 @@ from planner.importers.huggingface.parts.basics import (
     choose,
     each,
     every,
-    is_kind,
     kinds,
     layer_count,
 )
 from planner.importers.huggingface.parts.latent import latent
-from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several, sparse_where
 from planner.importers.huggingface.parts.recurrent import (
     Mamba2Reader,
     expanded,
@@ -30,7 +29,6 @@ from planner.importers.huggingface.parts.recurrent import (
 from planner.importers.huggingface.parts.softmax import fixed, softmax
 from planner.model import DeltaAttention, FeedForward
 
-MLP_KINDS = ("dense", "sparse")
 KINDS = ("linear_attention", "full_attention")
 _plain = softmax()
 
@@ -179,14 +177,7 @@ def _kimi_model(config: Config) -> dict[str, Any]:
     return {"other_parameters": _mixture(config) if config.given("attn_res_block_size") else 0}
 
 
-_kimi_sparse = is_kind(
-    kinds(
-        lambda config, index: "sparse" if after_dense(default=1)(config, index) else "dense",
-        "mlp_layer_types",
-        MLP_KINDS,
-    ),
-    "sparse",
-)
+_kimi_sparse = sparse_where(after_dense(default=1))
 
 
 def _olmo_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001

@@ -11,31 +11,20 @@ from planner.importers.huggingface.families.family import Family
 from planner.importers.huggingface.parts.basics import (
     choose,
     first_layers,
-    is_kind,
     kinds,
 )
 from planner.importers.huggingface.parts.latent import full_by_frequency, indexer_by_type, latent, own_indexer
-from planner.importers.huggingface.parts.networks import Experts, after_dense, several
+from planner.importers.huggingface.parts.networks import Experts, after_dense, several, sparse_by_type, sparse_where
 from planner.importers.huggingface.parts.recurrent import kimi_delta
 from planner.importers.huggingface.parts.softmax import fixed
 from planner.model import Projection
 
-MLP_KINDS = ("dense", "sparse")
 _shared = several("n_shared_experts")
-
-
-def _sparse_after(default: int) -> Any:
-    """Return a test: experts where `mlp_layer_types` says so, or after the first dense layers."""
-    test = after_dense(default=default)
-    return is_kind(
-        kinds(lambda config, index: "sparse" if test(config, index) else "dense", "mlp_layer_types", MLP_KINDS),
-        "sparse",
-    )
 
 
 # ---- A.X K2 ----------------------------------------------------------------------------------------------------------
 
-_axk2_sparse = _sparse_after(1)
+_axk2_sparse = sparse_where(after_dense(default=1))
 
 
 def _axk2_layer(config: Config, index: int) -> dict[str, Any]:
@@ -194,7 +183,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "mistral_large4_text": Family(
         attention=latent(indexer=_indexed, indexed=lambda config, index: True, more=_large_heads),  # noqa: ARG005
-        ffn=Experts(shared=_shared, sparse=_sparse_after(1)),
+        ffn=Experts(shared=_shared, sparse=sparse_where(after_dense(default=1))),
         layer=_large_layer,
         model=_large_model,
         ignored=("layer_types",),
@@ -203,7 +192,7 @@ FAMILIES: dict[str, Family] = {
         attention=_dots_attention,
         ffn=Experts(
             shared=several("n_shared_experts", "shared_experts_intermediate_size"),
-            sparse=_sparse_after(1),
+            sparse=sparse_where(after_dense(default=1)),
         ),
         layer=_dots_layer,
         aliases={"shared_experts_intermediate_size": "moe_shared_expert_intermediate_size"},
@@ -213,7 +202,7 @@ FAMILIES: dict[str, Family] = {
         attention=_next_attention,
         ffn=Experts(
             shared=_shared,
-            sparse=is_kind(kinds(first_layers("first_k_dense_replace", 3), "mlp_layer_types", MLP_KINDS), "sparse"),
+            sparse=sparse_by_type(first_layers("first_k_dense_replace", 3)),
         ),
         layer=_next_layer,
         ignored=("index_kpool_always_select_tail", "linear_lower_bound", "head_dim"),

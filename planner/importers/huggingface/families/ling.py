@@ -11,15 +11,14 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import choose, each, every, first_layers, flag, is_kind, kinds
+from planner.importers.huggingface.parts.basics import choose, each, every, first_layers, flag, kinds
 from planner.importers.huggingface.parts.latent import latent
-from planner.importers.huggingface.parts.networks import Experts, after_dense, dense
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, sparse_by_type
 from planner.importers.huggingface.parts.recurrent import kimi_delta, lightning
 from planner.importers.huggingface.parts.softmax import softmax
 from planner.model import DeltaAttention, LightningAttention
 
 KINDS = ("linear_attention", "full_attention")
-MLP_KINDS = ("dense", "sparse")
 
 
 def _shared(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
@@ -104,7 +103,7 @@ _HYBRID = Family(
     ),
     ffn=Experts(
         shared=_shared,
-        sparse=is_kind(kinds(first_layers("first_k_dense_replace", 1), "mlp_layer_types", MLP_KINDS), "sparse"),
+        sparse=sparse_by_type(first_layers("first_k_dense_replace", 1)),
     ),
     layer=_lightning_norms,
     tied="never",

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, NO_WEIGHT, Family, biased_head
-from planner.importers.huggingface.parts.basics import build, each, every, flag, kinds, layer_count
+from planner.importers.huggingface.parts.basics import SLIDING, build, each, every, flag, kinds, layer_count
 from planner.importers.huggingface.parts.networks import dense
 from planner.importers.huggingface.parts.softmax import (
     fixed,
@@ -19,8 +19,6 @@ from planner.importers.huggingface.parts.softmax import (
     window_on,
 )
 from planner.model import CrossAttention, Projection, SoftmaxAttention
-
-SLIDING = ("full_attention", "sliding_attention")
 
 llama_attention = softmax(bias="attention_bias", output_bias="attention_bias")
 
@@ -114,10 +112,6 @@ def phi_norm(config: Config, index: int) -> str | None:  # noqa: ARG001
 
 def _stable_norm(config: Config, index: int) -> str | None:  # noqa: ARG001
     return "full" if config.flag("qk_layernorm", default=False) else None
-
-
-def _lm_head_bias(config: Config) -> dict[str, Any]:
-    return {"lm_head_bias": config.flag("lm_head_bias", default=False)}
 
 
 def _parallel_norms(config: Config, index: int) -> int:  # noqa: ARG001

@@ -8,16 +8,16 @@ from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, Family
 from planner.importers.huggingface.families.llama_like import exaone_kinds
 from planner.importers.huggingface.parts.basics import (
+    SLIDING,
     always,
     build,
     each,
     every,
     first_layers,
-    is_kind,
     kinds,
     layer_count,
 )
-from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several
+from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several, sparse_by_type
 from planner.importers.huggingface.parts.softmax import (
     fixed,
     head_dim,
@@ -28,15 +28,13 @@ from planner.importers.huggingface.parts.softmax import (
 )
 from planner.model import FeedForward, MixtureOfExperts, SoftmaxAttention
 
-SLIDING = ("full_attention", "sliding_attention")
-MLP_KINDS = ("dense", "sparse")
 _biased = softmax(bias="attention_bias", output_bias="attention_bias")
 _normed = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head")
 _full_normed = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="full")
 _plain_experts = Experts(width="intermediate_size")
 _shared = several("n_shared_experts")
-_one_dense = is_kind(kinds(first_layers("first_k_dense_replace", 1), "mlp_layer_types", MLP_KINDS), "sparse")
-_none_dense = is_kind(kinds(first_layers("first_k_dense_replace", 0), "mlp_layer_types", MLP_KINDS), "sparse")
+_one_dense = sparse_by_type(first_layers("first_k_dense_replace", 1))
+_none_dense = sparse_by_type(first_layers("first_k_dense_replace", 0))
 
 
 # ---- gpt-oss, Llama 4, ERNIE, Command A ------------------------------------------------------------------------------
@@ -311,6 +309,6 @@ FAMILIES: dict[str, Family] = {
             output_bias="attention_bias",
             qk_norm="head",
         ),
-        ffn=Experts(sparse=is_kind(kinds(always("sparse"), "mlp_layer_types", MLP_KINDS), "sparse")),
+        ffn=Experts(sparse=sparse_by_type(always("sparse"))),
     ),
 }

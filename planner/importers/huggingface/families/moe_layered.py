@@ -7,13 +7,19 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import build, each, flag, is_kind, kinds
-from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, qwen_sparse, several
+from planner.importers.huggingface.parts.basics import SLIDING, build, each, flag, kinds
+from planner.importers.huggingface.parts.networks import (
+    Experts,
+    after_dense,
+    dense,
+    qwen_sparse,
+    several,
+    sparse_listed,
+    sparse_where,
+)
 from planner.importers.huggingface.parts.softmax import softmax, softmax_kind, window_on
 from planner.model import Indexer, SoftmaxAttention
 
-SLIDING = ("full_attention", "sliding_attention")
-MLP_KINDS = ("dense", "sparse")
 _shared = several("n_shared_experts")
 
 # ---- MiniMax-M3, MiMo, Step ------------------------------------------------------------------------------------------
@@ -46,14 +52,7 @@ def _m3_index(config: Config, index: int) -> dict[str, Any]:
 
 
 _m3_kinds = kinds(_m3_rule, known=("full_attention", "minimax_m3_sparse"))
-_m3_sparse = is_kind(
-    kinds(
-        lambda config, index: "sparse" if after_dense("first_k_dense_replace", 0)(config, index) else "dense",
-        "mlp_layer_types",
-        MLP_KINDS,
-    ),
-    "sparse",
-)
+_m3_sparse = sparse_where(after_dense())
 
 
 def _mimo_rule(config: Config, index: int) -> str:
@@ -111,14 +110,6 @@ def _step_heads(config: Config, index: int) -> dict[str, Any]:
     return fields
 
 
-def _step_mlp(config: Config, index: int) -> str:
-    listed = config.get("moe_layers_enum")
-    if listed is None:
-        return "dense" if index < 3 else "sparse"  # noqa: PLR2004 - the first three layers
-    names = listed.split(",") if isinstance(listed, str) else (config.listed("moe_layers_enum") or ())
-    return "sparse" if str(index) in {str(name).strip() for name in names} else "dense"
-
-
 def _jet_attention(config: Config, index: int) -> SoftmaxAttention:  # noqa: ARG001 - the signature of every reader
     """JetMoE: attention has experts too, each a projection of queries and of the output, over the same keys and values."""
     chosen, groups = config.integer("num_experts_per_tok"), config.integer("num_key_value_heads")
@@ -167,14 +158,7 @@ MIMO = Family(
     attention=softmax(window=_mimo_window, bias="attention_bias", more=_mimo_heads),
     ffn=Experts(
         shared=_shared,
-        sparse=is_kind(
-            kinds(
-                lambda config, index: "sparse" if after_dense("first_k_dense_replace", 1)(config, index) else "dense",
-                "mlp_layer_types",
-                MLP_KINDS,
-            ),
-            "sparse",
-        ),
+        sparse=sparse_where(after_dense(default=1)),
     ),
     ignored=_MIMO_NOISE,
 )
@@ -229,7 +213,7 @@ FAMILIES: dict[str, Family] = {
         ffn=Experts(
             shared="share_expert_dim",
             shared_bias="mlp_bias",
-            sparse=is_kind(kinds(_step_mlp, "mlp_layer_types", MLP_KINDS), "sparse"),
+            sparse=sparse_where(sparse_listed("moe_layers_enum", first=3)),
             otherwise=dense(bias="mlp_bias"),
         ),
         aliases={"num_key_value_heads": "num_attention_groups", "share_expert_dim": "share_expert_dims"},

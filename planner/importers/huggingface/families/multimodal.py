@@ -1,4 +1,4 @@
-"""Models of several towers: the text part of the file is read by its own architecture, the towers are not."""
+"""Models of several towers: the text part of the file is read by its own architecture; the towers are counted apart."""
 
 from __future__ import annotations
 

@@ -8,13 +8,10 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, Family
 from planner.importers.huggingface.families.llama_like import FAMILIES as LLAMA_LIKE
-from planner.importers.huggingface.parts.basics import flag, kinds, layer_count
+from planner.importers.huggingface.parts.basics import SLIDING, flag, kinds, layer_count
 from planner.importers.huggingface.parts.networks import dense
 from planner.importers.huggingface.parts.softmax import softmax, window_on
 from planner.model import Norm, Projection, Table
-
-SLIDING = ("full_attention", "sliding_attention")
-
 
 # ---- GPT-NeoX Japanese -----------------------------------------------------------------------------------------------
 

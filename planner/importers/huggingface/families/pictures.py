@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.families.bert import Bert, bert_ffn, bert_self
+from planner.importers.huggingface.families.bert import Bert, bert_ffn, bert_self, crossed_like
 from planner.importers.huggingface.families.encoder_decoder import BART_NAMES, bart_self
 from planner.importers.huggingface.families.family import LAYER, Family
 from planner.importers.huggingface.families.t5 import stack_length
 from planner.importers.huggingface.parts.basics import build, each, flag, layer_count
-from planner.importers.huggingface.parts.networks import dense
+from planner.importers.huggingface.parts.networks import dense, half_of
 from planner.importers.huggingface.parts.softmax import shared_out, softmax, window_everywhere
 from planner.model import CrossAttention, Table
 
@@ -62,11 +62,6 @@ def _git_model(config: Config) -> dict[str, Any]:
 # ---- Moshi, Kyutai ---------------------------------------------------------------------------------------------------
 
 
-def _half_width(config: Config, index: int) -> int:  # noqa: ARG001
-    """Moshi: `ffn_dim` counts gate and up together."""
-    return max(config.integer("ffn_dim") // 2, 1)
-
-
 def _moshi_model(config: Config) -> dict[str, Any]:
     """Moshi: a row of the embedding for the start; the sound that goes with each token is made by another decoder."""
     return {"embedding_rows": config.integer("vocab_size") + 1}
@@ -80,7 +75,7 @@ def _kyutai_model(config: Config) -> dict[str, Any]:
 
 _MOSHI: dict[str, Any] = {
     "attention": softmax(window=window_everywhere),
-    "ffn": dense(width=_half_width),
+    "ffn": dense(width=half_of("ffn_dim")),
     "towers": True,
 }
 _SOUND = ("audio_encoder_config", "codec_config", "depth_decoder_config", "audio_vocab_size", "frame_size")
@@ -143,17 +138,7 @@ def _idefics_model(config: Config) -> dict[str, Any]:
 def _trocr_attention(config: Config, index: int) -> Any:
     """TrOCR: a decoder of BART's kind, which always has cross-attention."""
     own = bart_self("decoder")(config, index)
-    cross = build(
-        config,
-        CrossAttention,
-        kind="cross",
-        num_attention_heads=own.num_attention_heads,
-        head_dim=own.head_dim,
-        source_size=config.optional("cross_attention_hidden_size"),
-        qkv_bias=True,
-        output_bias=True,
-    )
-    return (own, cross)
+    return (own, crossed_like(config, own, config.optional("cross_attention_hidden_size")))
 
 
 def _trocr_model(config: Config) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import always, choose, each, every, flag, kinds
+from planner.importers.huggingface.parts.basics import SLIDING, always, choose, each, every, flag, kinds
 from planner.importers.huggingface.parts.networks import Experts, dense, qwen_sparse
 from planner.importers.huggingface.parts.recurrent import gated_delta
 from planner.importers.huggingface.parts.softmax import (
@@ -25,7 +25,6 @@ def _alternate_early(config: Config, index: int) -> str:
     return "sliding_attention" if early and index % 2 == 0 else "full_attention"
 
 
-SLIDING = ("full_attention", "sliding_attention")
 qwen_window = window_if_used(kinds(after_first_full, known=SLIDING))
 _qwen2 = softmax(
     window=qwen_window, bias=True, qk_norm=each(lambda config: "head" if flag(config, "qk_norm") else None)

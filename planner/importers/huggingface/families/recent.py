@@ -14,6 +14,7 @@ from planner.importers.huggingface.families.llama_like import LLAMA, llama_atten
 from planner.importers.huggingface.families.moe import FAMILIES as MOE
 from planner.importers.huggingface.families.moe import expert_count
 from planner.importers.huggingface.parts.basics import (
+    SLIDING,
     Rule,
     always,
     build,
@@ -21,23 +22,22 @@ from planner.importers.huggingface.parts.basics import (
     each,
     every,
     first_layers,
-    is_kind,
     kinds,
     layer_count,
 )
 from planner.importers.huggingface.parts.latent import latent
-from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, qwen_sparse, several
+from planner.importers.huggingface.parts.networks import (
+    Experts,
+    after_dense,
+    dense,
+    qwen_sparse,
+    several,
+    sparse_by_type,
+    sparse_where,
+)
 from planner.importers.huggingface.parts.recurrent import short_convolution
 from planner.importers.huggingface.parts.softmax import fixed, softmax, window_everywhere, window_on
 from planner.model import MixtureOfExperts, Projection
-
-SLIDING = ("full_attention", "sliding_attention")
-MLP_KINDS = ("dense", "sparse")
-
-
-def sparse_by_type(rule: Rule) -> Any:
-    """Return a test whether `mlp_layer_types`, or a rule, gives a layer experts."""
-    return is_kind(kinds(rule, "mlp_layer_types", MLP_KINDS), "sparse")
 
 
 def full_where(test: Any) -> Rule:
@@ -65,7 +65,7 @@ def windowed(rule: Rule, *, biased: bool = True, **more: Any) -> Any:
 # ---- A.X, Laguna, Muse -----------------------------------------------------------------------------------------
 
 _shared = several("n_shared_experts")
-_axk_sparse = sparse_by_type(lambda config, index: "sparse" if after_dense(default=1)(config, index) else "dense")
+_axk_sparse = sparse_where(after_dense(default=1))
 
 
 def _axk_layer(config: Config, index: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Models without attention: Mamba, xLSTM, RWKV."""
+"""Models without attention: Mamba, xLSTM, RWKV-4."""
 
 from __future__ import annotations
 

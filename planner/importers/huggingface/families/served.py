@@ -9,12 +9,10 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import LAYER, Family
 from planner.importers.huggingface.families.qwen import QWEN3
-from planner.importers.huggingface.parts.basics import each, every, flag, kinds, layer_count
-from planner.importers.huggingface.parts.networks import Experts, dense
+from planner.importers.huggingface.parts.basics import SLIDING, each, every, flag, kinds, layer_count
+from planner.importers.huggingface.parts.networks import Experts, dense, half_of, sparse_listed
 from planner.importers.huggingface.parts.softmax import softmax, window_on
 from planner.model import Projection
-
-SLIDING = ("full_attention", "sliding_attention")
 
 # ---- TeleChat --------------------------------------------------------------------------------------------------------
 
@@ -25,15 +23,6 @@ def _telechat_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG0
 
 
 # ---- Step 3, Grok 2, Molmo, PLaMo 3, MiniCPM-V ---------------------------------------------------------------------------
-
-
-def _step_sparse(config: Config, index: int) -> bool:
-    """Step 3: `moe_layers_enum` lists the layers with experts; all but the first where it is absent."""
-    listed = config.get("moe_layers_enum")
-    if listed is None:
-        return index > 0
-    names = listed.split(",") if isinstance(listed, str) else (config.listed("moe_layers_enum") or ())
-    return str(index) in {str(name).strip() for name in names}
 
 
 def _step_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
@@ -54,11 +43,6 @@ def _grok_ffn(config: Config, index: int) -> Any:
     if not flag(config, "residual_moe"):
         return _grok_alone(config, index)
     return (_grok_beside(config, index), _grok_experts(config, index))
-
-
-def _half_width(config: Config, index: int) -> int:  # noqa: ARG001
-    """Molmo: `intermediate_size` counts gate and up together."""
-    return max(config.integer("intermediate_size") // 2, 1)
 
 
 def _molmo_model(config: Config) -> dict[str, Any]:
@@ -222,7 +206,7 @@ FAMILIES: dict[str, Family] = {
     "telechat2": _telechat,
     "step3_text": Family(
         attention=softmax(more=_step_heads),
-        ffn=Experts(shared="share_expert_dim", sparse=_step_sparse),
+        ffn=Experts(shared="share_expert_dim", sparse=sparse_listed("moe_layers_enum")),
         ignored=("num_attention_groups", "num_key_value_heads", "norm_expert_weight"),
     ),
     "step3_vl": Family(text="step3_text", tie="text"),
@@ -231,7 +215,7 @@ FAMILIES: dict[str, Family] = {
         attention=softmax(
             bias="qkv_bias", qk_norm=each(lambda config: "full" if flag(config, "attention_layer_norm") else None)
         ),
-        ffn=dense(width=_half_width),
+        ffn=dense(width=half_of()),
         model=_molmo_model,
         at_top=True,
         ignored=("clip_qkv", "layer_norm_type", "norm_after", "use_position_ids", "weight_tying"),

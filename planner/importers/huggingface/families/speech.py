@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.families.encoder_decoder import BART_NAMES, bart_encoder, bart_like
+from planner.importers.huggingface.families.encoder_decoder import BART_NAMES, bart_encoder, bart_like, m2m_model
 from planner.importers.huggingface.families.encoders import frames
 from planner.importers.huggingface.families.family import LAYER, LAYER_SCALE, Family
-from planner.importers.huggingface.families.t5 import own_embeddings
 from planner.importers.huggingface.parts.basics import Fact, build, flag, layer_count
 from planner.importers.huggingface.parts.networks import dense
 from planner.importers.huggingface.parts.softmax import head_dim, heads_of, shared_out, softmax_kind
@@ -289,11 +288,6 @@ def _dia_model(config: Config) -> dict[str, Any]:
 # ---- SeamlessM4T -----------------------------------------------------------------------------------------------------
 
 
-def _seamless_model(config: Config) -> dict[str, Any]:
-    """SeamlessM4T: from text to text; the encoder of speech and what makes speech are towers beside it."""
-    return {"encoder": bart_encoder(config, norms=1, tables=own_embeddings(config, 2))}
-
-
 def _joined(decoder: str) -> Any:
     """Return a function that puts the encoder's part, and what the whole says of the LM head, into the decoder's."""
 
@@ -369,6 +363,6 @@ FAMILIES: dict[str, Family] = {
     ),
     **dict.fromkeys(
         ("seamless_m4t", "seamless_m4t_v2"),
-        bart_like(_seamless_model, towers=True, aliases={**BART_NAMES, "hidden_size": "hidden_size"}),
+        bart_like(m2m_model, towers=True, aliases={**BART_NAMES, "hidden_size": "hidden_size"}),
     ),
 }

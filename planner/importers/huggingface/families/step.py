@@ -6,12 +6,10 @@ from typing import Any
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import build, flag, kinds
-from planner.importers.huggingface.parts.networks import Experts, dense
+from planner.importers.huggingface.parts.basics import SLIDING, build, flag, kinds
+from planner.importers.huggingface.parts.networks import Experts, dense, sparse_listed
 from planner.importers.huggingface.parts.softmax import softmax, window_on
 from planner.model import Indexer, Projection
-
-SLIDING = ("full_attention", "sliding_attention")
 
 # ---- Step 5 ----------------------------------------------------------------------------------------------------------
 
@@ -73,16 +71,6 @@ def _layer(config: Config, index: int) -> dict[str, Any]:
     return {"projections": (gate,), "other_parameters": size + config.integer("num_attention_heads")}
 
 
-def _has_experts(config: Config, index: int) -> bool:
-    """Step 5: `moe_layers_enum` or `moe_layer_list` lists the layers with experts; all but the first where neither does."""
-    for field in ("moe_layers_enum", "moe_layer_list"):
-        listed = config.get(field)
-        if listed is not None:
-            names = listed.split(",") if isinstance(listed, str) else (config.listed(field) or ())
-            return str(index) in {str(name).strip() for name in names}
-    return index > 0
-
-
 def _shared(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
     chosen = config.integer("num_experts_per_tok") * config.integer("moe_intermediate_size")
     return config.optional("share_expert_dim") or chosen
@@ -90,7 +78,7 @@ def _shared(config: Config, index: int) -> int:  # noqa: ARG001 - the signature 
 
 STEP5 = Family(
     attention=softmax(window=window_on(_kinds), qk_norm="head", more=_heads),
-    ffn=Experts(shared=_shared, sparse=_has_experts),
+    ffn=Experts(shared=_shared, sparse=sparse_listed("moe_layers_enum", "moe_layer_list")),
     layer=_layer,
     aliases={"num_key_value_heads": "num_attention_groups"},
     ignored=(

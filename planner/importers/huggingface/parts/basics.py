@@ -99,6 +99,10 @@ def layer_count(config: Config, field: str = "num_hidden_layers") -> int:
 # ---- kinds of layer --------------------------------------------------------------------------------------------------
 
 
+SLIDING = ("full_attention", "sliding_attention")
+"""Kinds of layers in models where some have a window."""
+
+
 def kinds(rule: Rule, field: str = "layer_types", known: Sequence[str] = ()) -> Rule:
     """Return a reader of a layer's kind: from the list in `field`, by `rule` where there is none.
 
@@ -180,6 +184,7 @@ def nothing(config: Config, index: int) -> None:
 Block = AttentionBlock | FeedForwardBlock
 
 __all__ = [
+    "SLIDING",
     "AttentionReader",
     "Block",
     "CatalogueError",

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from planner.importers.huggingface.config import Config
-from planner.importers.huggingface.parts.basics import Fact, FeedForwardReader, Test, build, count, flag, layer_count
+from planner.importers.huggingface.parts.basics import (
+    Fact,
+    FeedForwardReader,
+    Rule,
+    Test,
+    build,
+    count,
+    flag,
+    is_kind,
+    kinds,
+    layer_count,
+)
 from planner.model import FeedForward, MixtureOfExperts
 
 
@@ -98,6 +109,11 @@ class Experts:
         )
 
 
+def half_of(field: str = "intermediate_size") -> Callable[[Config, int], int]:
+    """Return a reader of the width of a gated network, where a field counts gate and up together."""
+    return lambda config, index: max(config.integer(field) // 2, 1)  # noqa: ARG005 - the signature of every reader
+
+
 def several(number: str, width: str = "moe_intermediate_size", default: int = 0) -> Callable[[Config, int], int]:
     """Return a reader of the width of shared experts: so many of one width."""
 
@@ -124,12 +140,36 @@ def after_dense(field: str = "first_k_dense_replace", default: int = 0, frequenc
     return test
 
 
+MLP_KINDS = ("dense", "sparse")
+
+
+def sparse_by_type(rule: Rule) -> Test:
+    """Return a test: experts where `mlp_layer_types` says so, or a rule where there is no such list."""
+    return is_kind(kinds(rule, "mlp_layer_types", MLP_KINDS), "sparse")
+
+
+def sparse_where(test: Test) -> Test:
+    """Return a test: experts where `mlp_layer_types` says so, or another test where there is no such list."""
+    return sparse_by_type(lambda config, index: "sparse" if test(config, index) else "dense")
+
+
+def sparse_listed(*fields: str, first: int = 1) -> Test:
+    """Return a test: experts in the layers that one of some fields lists, as text between commas or not; where none does, from `first` on."""
+
+    def test(config: Config, index: int) -> bool:
+        for field in fields:
+            listed = config.get(field)
+            if listed is not None:
+                names = listed.split(",") if isinstance(listed, str) else (config.listed(field) or ())
+                return str(index) in {str(name).strip() for name in names}
+        return index >= first
+
+    return test
+
+
 def qwen_sparse(config: Config, index: int) -> bool:
     """Qwen: every `decoder_sparse_step`-th layer has experts, unless `mlp_only_layers` lists it."""
     step = config.integer("decoder_sparse_step", 1)
     only = config.derived("mlp_only", lambda: frozenset(config.integers("mlp_only_layers") or ()))
-    if index in only or (index + 1) % step:
-        config.get("intermediate_size")
-        return False
     config.get("intermediate_size")
-    return True
+    return index not in only and (index + 1) % step == 0

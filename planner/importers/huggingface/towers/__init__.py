@@ -2,7 +2,8 @@
 
 Towers are not rated: their parameters are part of a checkpoint's bytes and of what is stored beside the text model. Each file here
 holds towers of one kin: `KINDS` has the count of a tower by the ``model_type`` of its part of the file, `WHOLES` the count of all
-towers and projectors by the ``model_type`` of the whole.
+towers and projectors by the ``model_type`` of the whole. Those that the transformers library has no class of are gathered by
+`custom`; their kinds are known to their own wholes alone.
 """
 
 from __future__ import annotations

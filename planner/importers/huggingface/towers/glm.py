@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers.counts import attention, convolution, linear, mlp, norm
 from planner.importers.huggingface.towers.qwen import patch
-from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount
+from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount, fixed_kind
 
 
 def _merger(config: Config, inner: int) -> int:
@@ -56,21 +56,12 @@ KINDS: Mapping[str, TowerCount] = {
 }
 
 
-def _fixed(kind: str) -> WholeCount:
-    """Return a reader of a file whose only tower holds its own projector and is always of one kind."""
-
-    def read(whole: Whole) -> int:
-        return KINDS[kind](whole.part("vision_config", kind, is_fixed=True))
-
-    return read
-
-
 def _any(whole: Whole) -> int:
     return whole.tower("vision_config", "glm4v_vision")
 
 
 WHOLES: Mapping[str, WholeCount] = {
-    **{name: _fixed(f"{name}_vision") for name in ("glm4v", "glm4v_moe", "glm_ocr", "glm5_next")},
+    **{name: fixed_kind(f"{name}_vision") for name in ("glm4v", "glm4v_moe", "glm_ocr", "glm5_next")},
     "glm46v": _any,
     "glmga": _any,
 }

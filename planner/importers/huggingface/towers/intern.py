@@ -7,21 +7,14 @@ from collections.abc import Mapping
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers.clip import embedding, patches
 from planner.importers.huggingface.towers.counts import attention, convolution, linear, mlp, norm
+from planner.importers.huggingface.towers.fields import pair, shrinking
 from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount
-
-
-def sides(config: Config, field: str) -> tuple[int, int]:
-    """Return height and width; one number stands for both."""
-    if isinstance(config.get(field), list):
-        found = config.integers(field, 2, least=1) or (1, 1)
-        return found[0], found[-1]
-    return config.integer(field), config.integer(field)
 
 
 def internvl(config: Config) -> int:
     """InternVL: a class token, learned positions, a scale after each half of a layer."""
-    hidden, (high, wide) = config.integer("hidden_size"), sides(config, "image_size")
-    rows, columns = sides(config, "patch_size")
+    hidden, (high, wide) = config.integer("hidden_size"), pair(config, "image_size")
+    rows, columns = pair(config, "patch_size")
     normed = norm(hidden, bias=config.text("norm_type", "layer_norm") != "rms_norm")
     joint = 3 * linear(hidden, hidden, bias=config.flag("attention_bias", default=False)) + linear(hidden, hidden)
     joint += 2 * norm(hidden, bias=False) if config.flag("use_qk_norm", default=False) else 0
@@ -58,7 +51,7 @@ def _internvl(usual: str) -> WholeCount:
     """InternVL: a norm and a network for neighbouring patches."""
 
     def read(whole: Whole) -> int:
-        factor = int(1 / whole.config.real("downsample_ratio", 0.5))
+        factor = int(shrinking(whole.config))
         width = whole.part("vision_config", usual).integer("hidden_size") * factor**2
         projector = norm(width) + mlp(width, whole.hidden_size, outputs=whole.hidden_size)
         return whole.own("vision_config", usual) + projector

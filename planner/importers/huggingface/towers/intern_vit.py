@@ -12,9 +12,6 @@ from planner.importers.huggingface.towers.counts import convolution, linear, mlp
 from planner.importers.huggingface.towers.fields import grid, pair, shrinking, stated_norm
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 
-TEXTS = ("text_config", "llm_config")
-"""Where the files keep the text model."""
-
 
 def _embeddings(config: Config, width: int, *, tokens: int = 1, positions: bool = True) -> int:
     """Return the parameters of the convolution that makes patches, of tokens, and of learned positions."""
@@ -72,7 +69,7 @@ def _nvlm(whole: Whole) -> int:
     """NVLM: seven heads more than stated, so that eight chips can share them; a projector as wide as the text's feed-forward network."""
     kinds = {**KINDS, "intern_vit_6b": lambda config: _intern_vit(config, whole.integer("dummy_heads"))}
     joined = _joined(whole, "intern_vit_6b")
-    text = whole.config.part(next((name for name in TEXTS if whole.has(name)), TEXTS[0]))
+    text = whole.text_part()
     projector = mlp(joined, text.integer("intermediate_size"), bias=False, outputs=whole.hidden_size)
     return whole.tower("vision_config", "intern_vit_6b", kinds) + norm(joined) + projector
 

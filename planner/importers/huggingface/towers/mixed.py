@@ -11,6 +11,7 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers import whisper
 from planner.importers.huggingface.towers.counts import attention, convolution, linear, mlp, norm
+from planner.importers.huggingface.towers.fields import shrinking
 from planner.importers.huggingface.towers.speech import parakeet
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 
@@ -239,7 +240,7 @@ def _nemotron_projector(inputs: int, inner: int, text: int, *, bias: bool = Fals
 def _nemotron(whole: Whole) -> int:
     """Nemotron Omni: neighbouring patches are joined; a norm behind the tower where the text model guesses further tokens."""
     width, text = whole.integer("vision_hidden_size"), whole.hidden_size
-    joined = width * int(1 / whole.config.real("downsample_ratio", 0.5)) ** 2
+    joined = width * int(shrinking(whole.config)) ** 2
     seen = whole.tower("vision_config", "radio")
     count = seen + _nemotron_projector(joined, whole.integer("projector_hidden_size"), text)
     if whole.config.part("text_config").optional("num_nextn_predict_layers", 0, least=0):

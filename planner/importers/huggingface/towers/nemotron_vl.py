@@ -14,8 +14,6 @@ from planner.importers.huggingface.towers.fields import shrinking
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount, tower_defaults
 
 CHANNELS = 3
-TEXTS = ("text_config", "llm_config")
-"""Where the files keep the text model."""
 
 
 def _tokens(args: Config) -> int:
@@ -58,7 +56,7 @@ def _nemotron(whole: Whole) -> int:
         raise UncountedError("sound_config: the tower for sound is not counted")
     width, inner = whole.integer("vit_hidden_size"), whole.integer("projector_hidden_size")
     joined = width * round(shrinking(whole.config)) ** 2
-    text = whole.config.part(next((name for name in TEXTS if whole.has(name)), TEXTS[0]))
+    text = whole.text_part()
     last = norm(width) if text.optional("num_nextn_predict_layers", least=0) else 0
     projector = (
         norm(joined, bias=False) + linear(joined, inner, bias=False) + linear(inner, whole.hidden_size, bias=False)

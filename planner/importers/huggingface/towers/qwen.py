@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers.counts import block, convolution, linear, mlp, norm
-from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount
+from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount, fixed_kind
 
 
 def patch(config: Config, width: int, *, bias: bool) -> int:
@@ -83,15 +83,6 @@ def _seen_by(usual: str) -> WholeCount:
     return read
 
 
-def _fixed(kind: str) -> WholeCount:
-    """Return a reader of a file whose tower is always of one kind."""
-
-    def read(whole: Whole) -> int:
-        return KINDS[kind](whole.part("vision_config", kind, is_fixed=True))
-
-    return read
-
-
 def _hyperclovax(whole: Whole) -> int:
     """HyperCLOVA X: a matrix behind the merger."""
     seen = whole.tower("vision_config", "qwen2_5_vl_vision")
@@ -103,9 +94,9 @@ WHOLES: Mapping[str, WholeCount] = {
     name: _seen_by(f"{name}_vision")
     for name in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")
 } | {
-    "cohere_compass": _fixed("cohere_compass_vision"),
+    "cohere_compass": fixed_kind("cohere_compass_vision"),
     "cosmos3_omni": _seen_by("qwen3_vl_vision"),
-    "exaone4_5": _fixed("exaone4_5_vision"),
+    "exaone4_5": fixed_kind("exaone4_5_vision"),
     "hyperclovax_vision_v2": _hyperclovax,
-    "qwen4_exp": _fixed("qwen4_exp_vision"),
+    "qwen4_exp": fixed_kind("qwen4_exp_vision"),
 }

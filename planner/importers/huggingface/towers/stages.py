@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers.counts import attention, convolution, linear, mlp, norm
-from planner.importers.huggingface.towers.intern import sides
+from planner.importers.huggingface.towers.fields import pair
 from planner.importers.huggingface.towers.whole import TowerCount, Whole, WholeCount
 from planner.units import LARGEST_COUNT
 
@@ -66,7 +66,7 @@ def _molmo2(config: Config, layers: int) -> int:
     hidden, size = config.integer("hidden_size"), config.optional("image_patch_size") or config.integer("patch_size")
     layer = 2 * norm(hidden) + _molmo2_attention(config, hidden) + mlp(hidden, config.integer("intermediate_size"))
     patch = linear(config.integer("num_channels") * size * size, hidden)
-    high, wide = sides(config, "image_default_input_size" if config.has("image_default_input_size") else "image_size")
+    high, wide = pair(config, "image_default_input_size" if config.has("image_default_input_size") else "image_size")
     positions = config.optional("image_num_pos") or config.optional("num_position_embeddings")
     return patch + (positions or (high // size) * (wide // size)) * hidden + layers * layer
 

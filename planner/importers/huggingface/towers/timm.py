@@ -15,7 +15,7 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers.blip import COLOURS
 from planner.importers.huggingface.towers.counts import block, convolution, mlp, norm
-from planner.importers.huggingface.towers.intern import sides
+from planner.importers.huggingface.towers.fields import pair
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 
 MAP, MEAN = "map", "avg"
@@ -61,7 +61,7 @@ def _eva(arguments: Config) -> int:
     """Return the parameters of a Perception Encoder: a norm before the stack, and others where its arguments say so."""
     hidden, size = arguments.integer("embed_dim"), arguments.integer("patch_size")
     pooled = arguments.text("global_pool", MEAN)
-    high, wide = sides(arguments, "img_size")
+    high, wide = pair(arguments, "img_size")
     tokens = (high // size) * (wide // size) + 2 * arguments.flag("class_token", default=True)
     inner = int(hidden * arguments.real("mlp_ratio", 4))
     scaled = 2 * hidden if arguments.get("init_values") is not None else 0

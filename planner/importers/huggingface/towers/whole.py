@@ -28,6 +28,9 @@ HARMLESS = frozenset(_NAMES.split())
 """Fields that files of towers carry and that change no shapes where the count of a tower does not ask for them."""
 
 
+TEXTS = ("text_config", "llm_config")
+"""Where files keep the text model."""
+
 TOKENS = ("_token_id", "_token_ids", "_token_index")
 """How the names of fields end that say which tokens stand for what."""
 
@@ -121,6 +124,10 @@ class Whole:
                 self.notes.append(f"{path} is not in the file: that of the class is counted")
         return self.parts[path][0]
 
+    def text_part(self) -> Config:
+        """Return the fields of the text model, under either of the names that files have for them."""
+        return self.config.part(next(filter(self.has, TEXTS), TEXTS[0]))
+
     def within(self, field: str, usual: str) -> Whole:
         """Return a nested part of a fixed class that has parts itself; what is read of it is remembered here."""
         inner = copy(self)
@@ -161,3 +168,8 @@ class Whole:
 
 WholeCount = Callable[[Whole], int]
 """Returns the parameters of all towers and projectors of a file."""
+
+
+def fixed_kind(kind: str) -> WholeCount:
+    """Return a reader of a file whose only tower holds its own projector and is always of one kind."""
+    return lambda whole: whole.own("vision_config", kind)
