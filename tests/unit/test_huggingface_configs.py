@@ -235,6 +235,8 @@ def test_a_class_of_the_same_type_that_counts_otherwise_is_said() -> None:
     (note,) = read(LLAMA | {"architectures": ["ArcticForCausalLM"]}).notes
     assert note == "model_type says llama, architectures says arctic, which lacks fields here: read as llama"
     assert read(LLAMA | {"architectures": ["MistralForCausalLM"]}).notes == ()
+    own = {"auto_map": {"AutoModelForCausalLM": "modeling_own.ArcticForCausalLM"}}
+    assert read(LLAMA | own | {"architectures": ["ArcticForCausalLM"]}).notes == ()
 
 
 # ---- nested parts ----------------------------------------------------------------------------------------------------

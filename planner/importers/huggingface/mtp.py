@@ -197,14 +197,18 @@ def read_mtp(
     if not count:
         return None, ()
     if model_type in ABSENT:
-        note = f"{name} tells of {count} modules for multi-token prediction: not counted, released files of {model_type} hold none"
+        note = f"{name} tells of {_modules(count)}: not counted, released files of {model_type} hold none"
         return None, (note,)
     read = MODULES.get(model_type)
     found = read(data, model, count) if read else None
     if found is None:
-        note = f"the config tells of {count} modules for multi-token prediction, how they are stored is not known: not counted"
+        note = f"the config tells of {_modules(count)}, stored in a way that is not known: not counted"
         return None, (note,)
     return found, () if told else (UNCOUNTED.format(count=count, model_type=model_type),)
+
+
+def _modules(count: int) -> str:
+    return f"{count} module{'' if count == 1 else 's'} for multi-token prediction"
 
 
 UNCOUNTED = (

@@ -51,6 +51,9 @@ def read_config(data: Mapping[str, Any], *, name: str, where: str, assume: str |
     if other is None or other == stated or not isinstance(stated, str) or stated not in FAMILIES:
         return model
     named = f"model_type says {stated}, architectures says {other}"
+    # With code of its own a repository may call its class as the library calls another.
+    if not strange and "auto_map" in data:
+        return model
     try:
         second, stranger = _read({**data, "model_type": other}, name, where, assume)
     except CatalogueError:
