@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from planner.importers.huggingface.modules import EXPERT
 from planner.importers.huggingface.regexes import MAX_PATTERN, Expression, PatternError, compiled
@@ -17,6 +17,9 @@ _SPELLS_IT_OUT = re.compile(r"model|transformer|backbone|decoder|\(\?")
 
 # Where the path of a literal or shell pattern reaches into a layer: its number, or what stands for it, and the rest.
 _IN_LAYER = re.compile(r"^(?P<path>.*?)(?:^|\.)(?:layers|layer|h|blocks|block)\.(?P<layer>\d+|\*)(?:\.(?P<rest>.*))?$")
+
+# An expert by its number.
+_ONE_EXPERT = re.compile(r"(?:^|\.)experts\.(\d+)(?=\.|$)")
 
 # The path to the text model, where a name goes on outside its layers.
 _TEXT_MODEL = re.compile(r"^(?:(?:model|language_model|text_model|transformer|backbone|thinker)\.)+")
@@ -65,7 +68,7 @@ class Patterns:
         self._numbered: list[tuple[str, Expression]] = []
         self._hits: dict[tuple[tuple[str, ...], bool], list[str]] = {}
         self.work = 0.0
-        self._experts: dict[tuple[int | None, str], set[str]] = {}
+        self._experts: dict[tuple[int | None, str], dict[str, int]] = {}
         self._unmatched: dict[str, int | None] = {}
         for entry in entries:
             if not isinstance(entry, str):
@@ -89,26 +92,32 @@ class Patterns:
             return
         found = _IN_LAYER.match(entry)
         if found is None:
-            self._anywhere.append((entry, self._within(_TEXT_MODEL.sub("", entry), is_anywhere=True)))
             self._unmatched[entry] = None
+            rest = _TEXT_MODEL.sub("", entry)
+            if not self._add_expert(entry, None, rest):
+                self._anywhere.append((entry, self._within(rest, is_anywhere=True)))
         elif not _ELSEWHERE.search(found["path"] or ""):
             self._add_in_layer(entry, found["layer"], found["rest"] or "*")
 
     def _add_in_layer(self, entry: str, layer: str, rest: str) -> None:
         number = None if layer == "*" else int(layer)
         self._unmatched[entry] = number
-        expert = re.search(r"(^|\.)experts\.(\d+)(?=\.|$)", rest)
+        if not self._add_expert(entry, number, rest):
+            patterns = self._anywhere if number is None else self._by_layer.setdefault(number, [])
+            patterns.append((entry, self._within(rest, is_anywhere=False)))
+
+    def _add_expert(self, entry: str, layer: int | None, rest: str) -> bool:
+        """Keep an entry that names one expert by its number, and return whether it does."""
+        expert = _ONE_EXPERT.search(rest)
         if expert:
-            key = f"{rest[: expert.start(2)]}{EXPERT}{rest[expert.end(2) :]}"
-            self._experts.setdefault((number, key), set()).add(entry)
-            return
-        patterns = self._anywhere if number is None else self._by_layer.setdefault(number, [])
-        patterns.append((entry, self._within(rest, is_anywhere=False)))
+            key = f"{rest[: expert.start(1)]}{EXPERT}{rest[expert.end(1) :]}"
+            self._experts.setdefault((layer, key), {})[entry] = int(expert[1])
+        return expert is not None
 
     @property
     def layers_matter(self) -> bool:
         """Whether layers that are alike may be told apart: a pattern holds a number."""
-        return bool(self._by_layer or self._experts or self._numbered)
+        return bool(self._by_layer or self._numbered) or any(layer is not None for layer, _ in self._experts)
 
     def share(self, names: tuple[str, ...], layer: int | None, copies: int) -> float:
         """Return the share of a module that the list names: 0 or 1, or the share of its experts.
@@ -126,14 +135,20 @@ class Patterns:
         own = self._by_layer.get(layer, ()) if layer is not None else ()
         hits = [entry for entry, matches in own if any(map(matches, names))]
         hits += [*self._steady_hits(names, layer), *self._numbered_hits(names, layer)]
-        single = {entry for number in (layer, None) for name in names for entry in self._single(number, name)}
+        named = [found for name in names for found in self._single(layer, name)] if self._experts else []
+        single = {entry: expert for found in named for entry, expert in found.items() if expert < copies}
         for entry in (*hits, *single):
             self._unmatched.pop(entry, None)
-        return 1.0 if hits else min(1.0, len(single) / copies)
+        return 1.0 if hits else len(set(single.values())) / copies
 
-    def _single(self, layer: int | None, name: str) -> set[str]:
-        """Return the entries that name one expert of a module."""
-        return self._experts.get((layer, name), set()) | self._experts.get((layer, name.rpartition(".")[0]), set())
+    def _single(self, layer: int | None, name: str) -> Iterator[dict[str, int]]:
+        """Yield the entries that name single experts of a module, with the experts' numbers."""
+        parts = name.split(".")
+        for end in (len(parts), len(parts) - 1):
+            if layer is not None:
+                yield self._experts.get((layer, ".".join(parts[:end])), {})
+            # What names no layer may begin anywhere in the path, as other literal names do.
+            yield from (self._experts.get((None, ".".join(parts[start:end])), {}) for start in range(end))
 
     def _steady_hits(self, names: tuple[str, ...], layer: int | None) -> list[str]:
         """Return the entries that match in whichever layer the module is, found once."""

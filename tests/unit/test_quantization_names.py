@@ -1,0 +1,46 @@
+"""How lists of modules name experts and parts beside the text model, and how blocks name their method.
+
+Bits are worked out by hand; names are those of published lists.
+"""
+
+from __future__ import annotations
+
+import pytest
+from quantization_blocks import EXPERTS, bits, read
+
+GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128}
+GPTQ_BITS = 4 + (16 + 4) / 128
+ATTENTION = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"]
+PROJECTIONS = ("gate_proj", "up_proj", "down_proj")
+
+
+def inside(*names: object) -> dict[str, object]:
+    return {**GPTQ, "modules_in_block_to_quantize": [*names]}
+
+
+# ---- experts by number, within a layer -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["mlp.experts", "block_sparse_moe.experts", "experts"])
+@pytest.mark.parametrize("projections", [PROJECTIONS, ("w1", "w3", "w2"), ("",)])
+def test_a_list_of_every_expert_names_them_all(path: str, projections: tuple[str, ...]) -> None:
+    names = [[f"{path}.{expert}.{p}".rstrip(".") for expert in range(8)] for p in projections]
+    model = read(inside(ATTENTION, *names), EXPERTS)
+    assert bits(model, "experts.gate_up_proj") == GPTQ_BITS
+    assert bits(model, "experts.down_proj") == GPTQ_BITS
+    assert bits(model, "o_proj") == GPTQ_BITS
+    assert not [note for note in model.notes if "quantization_config" in note]
+
+
+def test_a_list_of_some_experts_names_their_share() -> None:
+    # Two of eight, one of which is listed in two ways.
+    names = ["mlp.experts.0.down_proj", "mlp.experts.5", "mlp.experts.5.down_proj"]
+    model = read(inside(*names), EXPERTS)
+    assert bits(model, "experts.down_proj") == pytest.approx(0.25 * GPTQ_BITS + 0.75 * 16)
+    assert bits(model, "experts.gate_up_proj") == pytest.approx(0.125 * GPTQ_BITS + 0.875 * 16)
+
+
+def test_an_expert_that_the_model_lacks_is_told() -> None:
+    model = read(inside(*ATTENTION, "mlp.experts.8.down_proj"), EXPERTS)
+    assert bits(model, "experts.down_proj") == 16
+    assert any("mlp.experts.8.down_proj" in note for note in model.notes)
