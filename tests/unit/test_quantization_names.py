@@ -44,3 +44,41 @@ def test_an_expert_that_the_model_lacks_is_told() -> None:
     model = read(inside(*ATTENTION, "mlp.experts.8.down_proj"), EXPERTS)
     assert bits(model, "experts.down_proj") == 16
     assert any("mlp.experts.8.down_proj" in note for note in model.notes)
+
+
+# ---- fields of the other width ---------------------------------------------------------------------------------------
+
+# What `BitsAndBytesConfig.to_dict` of transformers writes, whichever width is asked for.
+BITSANDBYTES = {
+    "_load_in_4bit": True,
+    "_load_in_8bit": False,
+    "bnb_4bit_compute_dtype": "bfloat16",
+    "bnb_4bit_quant_storage": "uint8",
+    "bnb_4bit_quant_type": "nf4",
+    "bnb_4bit_use_double_quant": True,
+    "llm_int8_enable_fp32_cpu_offload": False,
+    "llm_int8_has_fp16_weight": False,
+    "llm_int8_skip_modules": ["lm_head"],
+    "llm_int8_threshold": 6.0,
+    "load_in_4bit": True,
+    "load_in_8bit": False,
+    "quant_method": "bitsandbytes",
+}
+WIDTHS = [
+    ({}, 4.127),
+    ({"bnb_4bit_use_double_quant": False}, 4.5),
+    ({"load_in_4bit": False, "_load_in_4bit": False, "load_in_8bit": True}, 8),
+    ({"load_in_4bit": False, "_load_in_4bit": False}, 16),
+    ({"load_in_4bit": False, "_load_in_4bit": False, "load_in_8bit": True, "llm_int8_has_fp16_weight": True}, 16),
+]
+
+
+@pytest.mark.parametrize(("changed", "expected"), WIDTHS)
+def test_fields_of_the_other_width_are_no_surprise(changed: dict[str, object], expected: float) -> None:
+    model = read({**BITSANDBYTES, **changed})
+    assert bits(model, "o_proj") == pytest.approx(expected, rel=1e-4)
+    assert not [note for note in model.notes if "not read" in note]
+
+
+def test_a_field_that_nobody_knows_is_told_beside_them() -> None:
+    assert any("not read" in note and "strange" in note for note in read({**BITSANDBYTES, "strange": 1}).notes)

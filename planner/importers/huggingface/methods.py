@@ -134,12 +134,12 @@ def _bitsandbytes(block: Block) -> Plan:
             raise UnknownQuantizationError(
                 "neither load_in_4bit nor load_in_8bit is there, they say how weights are stored"
             )
-        return _plain("load_in_4bit and load_in_8bit are both false")
+        return _plain(block, "load_in_4bit and load_in_8bit are both false")
     if len(asked) > 1:
         raise UnknownQuantizationError("load_in_4bit and load_in_8bit are both true, keep one")
     if "load_in_8bit" in asked:
         if flag(block, "llm_int8_has_fp16_weight", default=False):
-            return _plain("llm_int8_has_fp16_weight is true")
+            return _plain(block, "llm_int8_has_fp16_weight is true")
         return everywhere("int8", block)
     one_of(text(block, "bnb_4bit_quant_type"), (None, "fp4", "nf4"), "bnb_4bit_quant_type")
     # Double quantisation (QLoRA, arXiv 2305.14314, section 3): 8 bits for a scale, and an fp32 for 256 of those.
@@ -147,7 +147,8 @@ def _bitsandbytes(block: Block) -> Plan:
     return everywhere(stored("w4a16", group_size=64, scale_bits=scale), block)
 
 
-def _plain(reason: str) -> Plan:
+def _plain(block: Block, reason: str) -> Plan:
+    modules(block, *SKIPPED)  # Read, and without an effect: there is nothing to be left out of.
     note = f"quantization_config: {reason}, so the weights count in 16 bits"
     return Plan(groups=((None, None),), ignored=Patterns([]), notes=(note,))
 
@@ -205,7 +206,7 @@ def _bitnet(block: Block) -> Plan:
     """Read BitNet: four weights in a byte where they are packed beforehand, 16 bits each where engines do so in every pass."""
     mode = one_of(text(block, "quantization_mode", "offline"), ("offline", "online"), "quantization_mode")
     if mode == "online":
-        return _plain("quantization_mode is online")
+        return _plain(block, "quantization_mode is online")
     one_of(str(block.get("bits", 2)), ("2", "1.58"), "bits")
     return everywhere(stored("w4a16", bits=2), block)
 

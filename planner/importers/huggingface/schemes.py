@@ -232,12 +232,12 @@ def everywhere(how: AnyStored | None, block: Block, *, head: Groups = ()) -> Pla
 _NAMES = """
 _load_in_4bit _load_in_8bit act_group_aware act_order activation_scale_ub activation_scheme actorder algo_config amp
 autoround_version axis backend batch_size block_name_to_quantize bnb_4bit_compute_dtype bnb_4bit_quant_storage
-bnb_4bit_quant_type cache_block_outputs calibration ch_axis channel_wise codebook damp_auto_increment damp_percent
+bnb_4bit_quant_type bnb_4bit_use_double_quant cache_block_outputs calibration ch_axis channel_wise codebook damp_auto_increment damp_percent
 data_format dataset dequantize desc_act device disable_exllama do_fuse dynamic enable_minmax_tuning
 enable_norm_bias_tuning enable_quanted_input enable_torch_compile exllama_config export fuse_max_seq_len
 global_compression_ratio gradient_accumulate_steps has_zero_point input_activations input_tensors is_dynamic
 is_marlin_format is_scale_quant iters kv_cache_quant_algo kv_cache_scheme linear_class
-llm_int8_enable_fp32_cpu_offload llm_int8_threshold low_gpu_mem_usage lr max_input_length meta minmax_lr
+llm_int8_enable_fp32_cpu_offload llm_int8_has_fp16_weight llm_int8_threshold low_gpu_mem_usage lr max_input_length meta minmax_lr
 model_file_base_name model_name_or_path model_seqlen module_name_preceding_first_block modules_to_fuse mse
 mx_element_dtype not_use_best_mse nsamples observer observer_cls observer_kwargs offload_meta optimize out_scales
 output_activations output_tensors pack_dtype pack_method packing_format pad_token_id pre_quant_scale producer
