@@ -82,3 +82,46 @@ def test_fields_of_the_other_width_are_no_surprise(changed: dict[str, object], e
 
 def test_a_field_that_nobody_knows_is_told_beside_them() -> None:
     assert any("not read" in note and "strange" in note for note in read({**BITSANDBYTES, "strange": 1}).notes)
+
+
+# ---- parts beside the text model -------------------------------------------------------------------------------------
+
+BESIDE = [
+    "aligner",
+    "connector",
+    "image_newline",
+    "language_projection",
+    "merger",
+    "mlp1",
+    "mm_projector",
+    "modality_projection",
+    "model.vision_tower",
+    "multi_modal_projector",
+    "patch_embed",
+    "patch_embedding",
+    "patch_merger",
+    "qformer",
+    "resampler",
+    "vision_embed_tokens",
+    "vision_model",
+    "vision_tower",
+    "vision_encoder",
+    "visual",
+    "visual.merger",
+    "vit",
+    "vpm",
+    "apm",
+]
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_tower_or_projector_left_alone_is_no_surprise(name: str) -> None:
+    model = read({"quant_method": "fp8", "modules_to_not_convert": [name, "lm_head"]})
+    assert bits(model, "o_proj") == 8
+    assert not [note for note in model.notes if "match none" in note]
+
+
+@pytest.mark.parametrize("name", ["frobnicator", "mlp10", "self_attn.invite"])
+def test_what_only_resembles_a_tower_is_told(name: str) -> None:
+    notes = read({"quant_method": "fp8", "modules_to_not_convert": [name]}).notes
+    assert any("match none" in note and name in note for note in notes)

@@ -27,7 +27,8 @@ _TEXT_MODEL = re.compile(r"^(?:(?:model|language_model|text_model|transformer|ba
 # Parts that are no decoder layer of the text model, or hold no matrix that is quantised: they need no match.
 _ELSEWHERE = re.compile(
     r"vision|visual|audio|image|video|speech|projector|\bmm_|connector|encoder|mtp|nextn|eh_proj|norm|embed|rotary|router|gate\b|"
-    r"lm_head|shared_head|score|bias|conv|output|classifier|wte|wpe|pos_|talker|token2wav|sam_model|perceiver|adapter|aligner|\binv_freq"
+    r"lm_head|shared_head|score|bias|conv|output|classifier|wte|wpe|pos_|talker|token2wav|sam_model|perceiver|adapter|aligner|\binv_freq|"
+    r"tower|merger|resampler|qformer|abstractor|modality_projection|language_projection|\b(?:vit|vpm|apm|mlp1)\b"
 )
 
 MAX_WORK = 4_000_000
