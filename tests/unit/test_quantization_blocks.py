@@ -131,7 +131,7 @@ def test_arithmetic_follows_the_activations(block: dict[str, object], arithmetic
     [
         ({"quant_method": "aqlm"}, "'aqlm'"),
         ({"quant_method": "quip"}, "'quip'"),
-        ({"bits": 4}, "method ''"),
+        ({"bits": 4}, "quant_method is not there"),
         ("fp8", "a str"),
         ({"quant_method": "awq", "bits": 16}, "16 bits"),
         ({"quant_method": "awq", "bits": "four"}, "'four'"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 import pytest
 from quantization_blocks import EXPERTS, bits, read
 
+from planner.errors import CatalogueError
+
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 128}
 GPTQ_BITS = 4 + (16 + 4) / 128
 ATTENTION = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"]
@@ -125,3 +127,32 @@ def test_a_tower_or_projector_left_alone_is_no_surprise(name: str) -> None:
 def test_what_only_resembles_a_tower_is_told(name: str) -> None:
     notes = read({"quant_method": "fp8", "modules_to_not_convert": [name]}).notes
     assert any("match none" in note and name in note for note in notes)
+
+
+# ---- blocks without a method -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [{}, {"quant_method": None}])
+@pytest.mark.parametrize(("block", "expected"), [({"load_in_4bit": True}, 4.5), ({"load_in_8bit": True}, 8)])
+def test_an_old_block_of_bitsandbytes_names_no_method(
+    method: dict[str, object], block: dict[str, object], expected: float
+) -> None:
+    # `AutoQuantizationConfig.from_dict` of transformers takes the method from these fields alone.
+    assert bits(read({**block, **method}), "o_proj") == expected
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        ({"bits": 4}, "quant_method is not there"),
+        ({"bits": 4, "quant_method": None}, "quant_method is not there"),
+        ({"bits": 4, "quant_method": ""}, "quant_method is not there"),
+        ({"bits": 4, "quant_method": 3}, "quant_method 3 is no text"),
+    ],
+)
+def test_a_method_that_is_not_there_is_told_in_words(block: dict[str, object], words: str) -> None:
+    with pytest.raises(CatalogueError, match="quantization_config") as caught:
+        read(block)
+    assert words in str(caught.value)
+    assert "''" not in str(caught.value)
+    assert "gptq" in str(caught.value)

@@ -97,13 +97,7 @@ def read_quantization(block: Any, model: Model, plain: Sequence[str] = ()) -> tu
         return Quantization(), ()
     if not isinstance(block, Mapping):
         raise UnknownQuantizationError(f"is a {type(block).__name__}, a mapping is expected")
-    method = method_of(block)
-    if method in NOT_COMPUTED:
-        raise UnknownQuantizationError(
-            f"method {method!r} is known, but {NOT_COMPUTED[method]}; to go on, take the block out and give a --precision"
-        )
-    if method not in READERS:
-        raise UnknownQuantizationError(f"method {method!r} is not known ({', '.join(sorted(READERS))})")
+    method = _known(block)
     fields = Fields(block)
     fields.get("quant_method")
     try:
@@ -117,6 +111,22 @@ def read_quantization(block: Any, model: Model, plain: Sequence[str] = ()) -> tu
     return found.model_copy(update={"source": f"quantization_config, {method}"}), notes
 
 
+def _known(block: Block) -> str:
+    """Return the method that a block is of, or raise `UnknownQuantizationError` where none can be read."""
+    method, known = method_of(block), ", ".join(sorted(READERS))
+    if method in NOT_COMPUTED:
+        raise UnknownQuantizationError(
+            f"method {method!r} is known, but {NOT_COMPUTED[method]}; to go on, take the block out and give a --precision"
+        )
+    if not method:
+        given = block.get("quant_method")
+        wrong = "is not there" if given in (None, "") else f"{str(given)[:40]} is no text"
+        raise UnknownQuantizationError(f"quant_method {wrong}, a method is expected ({known})")
+    if method not in READERS:
+        raise UnknownQuantizationError(f"method {method!r} is not known ({known})")
+    return method
+
+
 def method_of(block: Block) -> str:
     """Return the method that a block is of: `quant_method`, or what its other fields tell."""
     method = block.get("quant_method")
@@ -125,6 +135,9 @@ def method_of(block: Block) -> str:
         return ALIASES.get(method, method)
     if is_mlx(block):
         return "mlx"
+    # Blocks of bitsandbytes from before there was a `quant_method` (`AutoQuantizationConfig.from_dict` in transformers).
+    if block.get("load_in_4bit") or block.get("load_in_8bit"):
+        return "bitsandbytes"
     if "quant_algo" in block or "quantization" in block:
         return "modelopt"
     return "compressed-tensors" if "config_groups" in block else ""
