@@ -156,3 +156,25 @@ def test_a_method_that_is_not_there_is_told_in_words(block: dict[str, object], w
     assert words in str(caught.value)
     assert "''" not in str(caught.value)
     assert "gptq" in str(caught.value)
+
+
+# ---- layers by number ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [GPTQ, {"quant_method": "awq", "bits": 4}, {"quant_method": "fp8"}])
+def test_a_layer_that_the_model_lacks_is_told(method: dict[str, object]) -> None:
+    block = {**method, "modules_to_not_convert": ["model.layers.99.mlp", "model.layers.0.mlp"]}
+    notes = [note for note in read(block).notes if "match none" in note]
+    assert len(notes) == 1
+    assert "'model.layers.99.mlp'" in notes[0]
+    assert "layers.0." not in notes[0]
+
+
+def test_modules_for_multi_token_prediction_follow_the_last_layer() -> None:
+    # Four layers, and three modules as MiniMax-M2 counts them; towers have more layers.
+    names = [f"model.layers.{layer}.self_attn" for layer in (4, 5, 6)]
+    names += ["vision_tower.layers.99.mlp", "model.layers.98.input_layernorm"]
+    notes = read({"quant_method": "fp8", "modules_to_not_convert": names}).notes
+    assert not [note for note in notes if "match none" in note]
+    notes = read({"quant_method": "fp8", "modules_to_not_convert": ["model.layers.7.self_attn"]}).notes
+    assert [note for note in notes if "match none" in note]

@@ -31,6 +31,9 @@ _ELSEWHERE = re.compile(
     r"tower|merger|resampler|qformer|abstractor|modality_projection|language_projection|\b(?:vit|vpm|apm|mlp1)\b"
 )
 
+BEYOND = 3
+"""Layers after the last that a list may name: modules for multi-token prediction, of which released models have up to three."""
+
 MAX_WORK = 4_000_000
 """Names compared with patterns, each as often as there are ways to match it, before a block counts as too large to follow."""
 
@@ -200,5 +203,5 @@ class Patterns:
         return [
             entry
             for entry, number in self._unmatched.items()
-            if not _ELSEWHERE.search(entry) and (number is None or number < layers)
+            if not _ELSEWHERE.search(entry) and (number is None or not layers <= number < layers + BEYOND)
         ]
