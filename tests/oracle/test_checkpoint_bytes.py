@@ -338,7 +338,7 @@ def test_a_module_that_the_file_does_not_count_is_in_the_checkpoint() -> None:
         ({"num_mtp_layers": 2}, "2 modules"),
         ({"mtp_num_layers": 2}, "2 modules"),
         ({"mtp_num_hidden_layers": 2}, "2 modules"),
-        ({"mtp_transformer_layers": 1}, "1 modules"),
+        ({"mtp_transformer_layers": 1}, "1 module for"),
         ({"use_mtp": True}, "use_mtp"),
         ({"use_mtp": True, "num_mtp_modules": 3}, "3 modules"),
         ({"use_mtp": False, "num_mtp_modules": 3}, ""),
