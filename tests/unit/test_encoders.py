@@ -172,6 +172,28 @@ def test_a_decoder_whose_encoder_is_only_named() -> None:
     assert any("does not describe" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("tied", [({}, {}), ({"tie_word_embeddings": True}, {}), ({}, {"tie_word_embeddings": True})])
+def test_a_decoder_that_reads_the_page_before_the_text(tied: tuple[dict[str, bool], dict[str, bool]]) -> None:
+    """Nemotron Parse 3.5: as above without cross-attention and its norm; 2 query heads share keys and values of 4 elements."""
+    whole, part = tied
+    decoder = {
+        "vocab_size": 100,
+        "d_model": 8,
+        "decoder_layers": 1,
+        "decoder_attention_heads": 2,
+        "self_attention_kv_heads": 1,
+        "decoder_ffn_dim": 16,
+        "add_cross_attention": False,
+        "causal_vision_prefix": True,
+    }
+    found = read({"model_type": "nemotron_parse3_5", "encoder": {"patch_size": 16}, "decoder": decoder | part, **whole})
+    heads = 1 if whole or part else 2
+    assert found.parameters == heads * 800 + 2 * 16 + 72 + 2 * 36 + 72 + 144 + 136 + 2 * 16
+    assert found.kv_elements_per_token == 2 * 4
+    assert found.encoder is None
+    assert found.vision_parameters is None
+
+
 def test_towers_that_no_part_describes_are_not_none() -> None:
     flat = {"model_type": "moshi", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "ffn_dim": 16}
     assert read({**flat, "num_key_value_heads": 2, "head_dim": 4, "vocab_size": 100}).vision_parameters is None

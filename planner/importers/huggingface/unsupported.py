@@ -14,7 +14,6 @@ _TYPES: Mapping[str, str] = {
     "attends to tokens of one hash, in layers that are run backwards, which is not described": "reformer",
     "reads proteins in layers that are not described": "evolla",
     "moves a robot: what comes out are numbers, not text": "pi0",
-    "reads a page by an encoder of images that a decoder attends to, which is not described": "nemotron_parse3_5",
 }
 
 _CLASSES: Mapping[str, str] = {

@@ -207,24 +207,55 @@ def _parse_model(config: Config) -> dict[str, Any]:
     return {"other_parameters": 2 * config.integer("hidden_size")}
 
 
+def _prefix_flat(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the decoder's part; the whole or the part says that the embeddings are tied."""
+    flat, decoder = _parse_flat(data), data.get("decoder")
+    stated = decoder.get("tie_word_embeddings") if isinstance(decoder, Mapping) else None
+    return {**flat, "tie_word_embeddings": True} if stated is True else flat
+
+
+def _prefix_attention(config: Config, index: int) -> SoftmaxAttention:  # noqa: ARG001
+    """Nemotron Parse 3.5: the page stands before the text, so the decoder attends to itself alone (vLLM's nemotron_parse3_5.py)."""
+    heads = config.integer("decoder_attention_heads")
+    return build(
+        config,
+        SoftmaxAttention,
+        kind="gqa",
+        num_attention_heads=heads,
+        num_key_value_heads=config.optional("self_attention_kv_heads") or heads,
+        head_dim=shared_out(config, heads),
+        qkv_bias=True,
+        output_bias=True,
+    )
+
+
+PARSE = replace(
+    bart_like(_parse_model),
+    flat=_parse_flat,
+    text="nemotron_parse_text",
+    tied=False,
+    towers=True,
+    ignored=(
+        "add_cross_attention",
+        "classifier_dropout",
+        "encoder_attention_heads",
+        "encoder_ffn_dim",
+        "encoder_layers",
+        "hidden_size",
+        "is_encoder_decoder",
+        "num_attention_heads",
+        "num_hidden_layers",
+    ),
+)
+
 FAMILIES: dict[str, Family] = {
-    "nemotron_parse": replace(
-        bart_like(_parse_model),
-        flat=_parse_flat,
-        text="nemotron_parse_text",
-        tied=False,
-        towers=True,
-        ignored=(
-            "add_cross_attention",
-            "classifier_dropout",
-            "encoder_attention_heads",
-            "encoder_ffn_dim",
-            "encoder_layers",
-            "hidden_size",
-            "is_encoder_decoder",
-            "num_attention_heads",
-            "num_hidden_layers",
-        ),
+    "nemotron_parse": PARSE,
+    "nemotron_parse3_5": replace(
+        PARSE,
+        attention=_prefix_attention,
+        flat=_prefix_flat,
+        norms=2,
+        ignored=(*PARSE.ignored, "causal_vision_prefix"),
     ),
     "pix2struct": Family(
         attention=_pix_attention,
