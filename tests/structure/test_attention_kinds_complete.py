@@ -11,7 +11,7 @@ import pytest
 import planner.model
 import planner.model.attention
 from planner import catalogue
-from planner.importers.huggingface.modules import LEAVES, SAME, pieces
+from planner.importers.huggingface.quantization.modules import LEAVES, SAME, pieces
 from planner.model import AttentionBlock, Tensor
 from planner.model.attention import AnyAttention
 from planner.precision import NEVER_QUANTIZED
@@ -61,4 +61,6 @@ def test_lists_of_modules_can_name_its_matrices() -> None:
         for key, _ in pieces(tensor)
         if key not in LEAVES and key not in SAME
     }
-    assert not unknown, "say what checkpoints call these, in LEAVES or SAME of planner/importers/huggingface/modules.py"
+    assert not unknown, (
+        "say what checkpoints call these, in LEAVES or SAME of planner/importers/huggingface/quantization/modules.py"
+    )

@@ -9,7 +9,7 @@ import pytest
 
 from planner.errors import CatalogueError
 from planner.importers.huggingface import read_config
-from planner.importers.huggingface.regexes import MAX_WAYS, PatternError, compiled
+from planner.importers.huggingface.quantization.regexes import MAX_WAYS, PatternError, compiled
 from planner.model import Model
 
 CONFIG = {

@@ -15,8 +15,8 @@ from planner.importers.gguf.header import Header, read_header
 from planner.importers.gguf.source import Source
 from planner.importers.gguf.tensors import checkpoint, counted, disagreement
 from planner.importers.huggingface import read_config
-from planner.importers.huggingface.modules import unfolded
 from planner.importers.huggingface.quantization import condense
+from planner.importers.huggingface.quantization.modules import unfolded
 from planner.importers.huggingface.stack import group_layers
 from planner.model import FeedForward, LatentAttention, LayerGroup, Model, SoftmaxAttention
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from planner.importers.gguf.header import GgufTensor
 from planner.importers.gguf.source import LAYER
-from planner.importers.huggingface.modules import unfolded
 from planner.importers.huggingface.quantization import Elements
+from planner.importers.huggingface.quantization.modules import unfolded
 from planner.model import Checkpoint, ClassBytes, Model, Stored
 from planner.model.quantization import AnyStored
 from planner.precision import Role

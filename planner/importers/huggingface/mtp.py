@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from planner.importers.huggingface.modules import unfolded
+from planner.importers.huggingface.quantization.modules import unfolded
 from planner.model import (
     FeedForward,
     LatentAttention,

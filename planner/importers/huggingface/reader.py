@@ -18,11 +18,11 @@ from planner.importers.huggingface.families import FAMILIES, Family
 from planner.importers.huggingface.mtp import read_mtp
 from planner.importers.huggingface.parts.basics import build
 from planner.importers.huggingface.quantization import find_block, read_quantization
-from planner.importers.huggingface.schemes import UnknownQuantizationError
+from planner.importers.huggingface.quantization.schemes import UnknownQuantizationError
+from planner.importers.huggingface.quantization.unstated import plain_source, type_notes
 from planner.importers.huggingface.select import Selection, select
 from planner.importers.huggingface.stack import group_layers
 from planner.importers.huggingface.towers import read_towers
-from planner.importers.huggingface.unstated import plain_source, type_notes
 from planner.model import CrossAttention, LayerGroup, Model
 from planner.model.stack import MAX_LAYERS
 

@@ -8,15 +8,21 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import listing
-from planner.importers.huggingface.auto_round import read_auto_round
-from planner.importers.huggingface.exporters import EXPORTERS
-from planner.importers.huggingface.methods import METHODS
-from planner.importers.huggingface.mlx import is_mlx, read_mlx
-from planner.importers.huggingface.modules import Module, embedding_module, linear_modules, lm_head_module, unfolded
-from planner.importers.huggingface.patterns import MAX_WORK, TOO_MUCH
-from planner.importers.huggingface.regexes import PatternError
-from planner.importers.huggingface.schemes import Block, Fields, Groups, Plan, UnknownQuantizationError
-from planner.importers.huggingface.torchao import read_torchao
+from planner.importers.huggingface.quantization.auto_round import read_auto_round
+from planner.importers.huggingface.quantization.exporters import EXPORTERS
+from planner.importers.huggingface.quantization.methods import METHODS
+from planner.importers.huggingface.quantization.mlx import is_mlx, read_mlx
+from planner.importers.huggingface.quantization.modules import (
+    Module,
+    embedding_module,
+    linear_modules,
+    lm_head_module,
+    unfolded,
+)
+from planner.importers.huggingface.quantization.patterns import MAX_WORK, TOO_MUCH
+from planner.importers.huggingface.quantization.regexes import PatternError
+from planner.importers.huggingface.quantization.schemes import Block, Fields, Groups, Plan, UnknownQuantizationError
+from planner.importers.huggingface.quantization.torchao import read_torchao
 from planner.model import LayerGroup, Model, Quantization, StoredPart
 from planner.model.quantization import AnyStored, scheme_of
 from planner.precision import NEVER_QUANTIZED, PLAIN_BITS, Role

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from planner.importers.huggingface.patterns import Patterns
+from planner.importers.huggingface.quantization.patterns import Patterns
 from planner.model import Stored
 from planner.model.quantization import AnyStored
 from planner.precision import SCHEMES

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from planner.importers.huggingface.patterns import Patterns
-from planner.importers.huggingface.schemes import (
+from planner.importers.huggingface.quantization.patterns import Patterns
+from planner.importers.huggingface.quantization.schemes import (
     EIGHT,
     FLOAT16,
     FOUR,

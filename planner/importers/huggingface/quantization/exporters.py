@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from planner.importers.huggingface.compressed import (
+from planner.importers.huggingface.quantization.compressed import (
     CLASSES,
     MXFP4_GROUP,
     NVFP4_GROUP,
     groups_by_target,
     read_compressed_tensors,
 )
-from planner.importers.huggingface.patterns import Patterns
-from planner.importers.huggingface.schemes import (
+from planner.importers.huggingface.quantization.patterns import Patterns
+from planner.importers.huggingface.quantization.schemes import (
     EIGHT,
     FLOAT16,
     FOUR,

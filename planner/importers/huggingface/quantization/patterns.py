@@ -6,8 +6,8 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from planner.importers.huggingface.modules import EXPERT
-from planner.importers.huggingface.regexes import MAX_PATTERN, Expression, PatternError, compiled
+from planner.importers.huggingface.quantization.modules import EXPERT
+from planner.importers.huggingface.quantization.regexes import MAX_PATTERN, Expression, PatternError, compiled
 
 PREFIXES = ("", "model.", "model.language_model.", "language_model.model.", "transformer.", "backbone.", "decoder.")
 """What stands before ``layers.0`` in checkpoints, for patterns that spell it out."""
