@@ -7,7 +7,7 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.family import Family
 from planner.importers.huggingface.parts.basics import build, each, first_layers, kinds, layer_count
-from planner.importers.huggingface.parts.latent import indexer_by_type, latent, own_indexer
+from planner.importers.huggingface.parts.latent import compressed, indexer_by_type, latent, own_indexer
 from planner.importers.huggingface.parts.networks import Experts, after_dense, dense, several, sparse_by_type
 from planner.importers.huggingface.parts.softmax import fixed, softmax
 from planner.model import (
@@ -78,16 +78,8 @@ def _v4_attention(config: Config, index: int) -> CompressedAttention:
     sparse = kind == _RATES[4]
     older = ("compress_rate_csa", "compress_rate_hca")[0 if sparse else 1]
     rate = rates.optional(kind) or config.optional(older) or (4 if sparse else 128)
-    return build(
+    return compressed(
         config,
-        CompressedAttention,
-        kind="compressed",
-        num_attention_heads=config.integer("num_attention_heads"),
-        head_dim=config.integer("head_dim"),
-        q_lora_rank=config.integer("q_lora_rank"),
-        o_groups=config.integer("o_groups"),
-        o_lora_rank=config.integer("o_lora_rank"),
-        sliding_window=config.integer("sliding_window"),
         compress_rate=None if kind == _RATES[0] else rate,
         overlap=sparse,
         indexer=own_indexer(config, index) if sparse else None,

@@ -10,8 +10,8 @@ from typing import Any
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.families.deepseek import hyper_connections
 from planner.importers.huggingface.families.family import Family
-from planner.importers.huggingface.parts.basics import build, layer_count
-from planner.importers.huggingface.parts.latent import own_indexer
+from planner.importers.huggingface.parts.basics import layer_count
+from planner.importers.huggingface.parts.latent import compressed, own_indexer
 from planner.importers.huggingface.parts.networks import Experts, several
 from planner.model import CompressedAttention, Projection, Table
 
@@ -54,19 +54,7 @@ def _attention(config: Config, index: int) -> CompressedAttention:
             "index_topk": config.integer("index_topk"),
             "index_candidates": most if picks and narrowed and most else None,
         }
-    return build(
-        config,
-        CompressedAttention,
-        kind="compressed",
-        num_attention_heads=config.integer("num_attention_heads"),
-        head_dim=config.integer("head_dim"),
-        q_lora_rank=config.integer("q_lora_rank"),
-        o_groups=config.integer("o_groups"),
-        o_lora_rank=config.integer("o_lora_rank"),
-        sliding_window=config.integer("sliding_window"),
-        entry_keys=True,
-        **fields,
-    )
+    return compressed(config, entry_keys=True, **fields)
 
 
 def _hashed(config: Config) -> int:

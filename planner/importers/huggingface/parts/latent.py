@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.importers.huggingface.config import MISSING, Config
 from planner.importers.huggingface.parts.basics import Fact, Rule, Test, build, flag
-from planner.model import Indexer, LatentAttention
+from planner.model import CompressedAttention, Indexer, LatentAttention
 
 MEANINGLESS = ("num_key_value_heads", "head_dim", "qk_head_dim")
 """Fields in files of latent attention that say nothing."""
@@ -64,6 +64,13 @@ def latent(
 def own_indexer(config: Config, index: int) -> Indexer:  # noqa: ARG001 - the signature of every reader
     """Read the indexer of DeepSeek-V3.2."""
     return build(config, Indexer, num_heads=config.integer("index_n_heads"), head_dim=config.integer("index_head_dim"))
+
+
+def compressed(config: Config, **fields: Any) -> CompressedAttention:
+    """Return DeepSeek-V4's attention to a window and to compressed entries; `fields` say which entries a layer makes and reads."""
+    names = ("num_attention_heads", "head_dim", "q_lora_rank", "o_groups", "o_lora_rank", "sliding_window")
+    shape = {name: config.integer(name) for name in names}
+    return build(config, CompressedAttention, kind="compressed", **shape, **fields)
 
 
 def indexer_by_type(kind_of: Rule) -> Callable[[Config, int], Indexer | None]:

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from planner.importers.huggingface.config import Config
 from planner.importers.huggingface.towers.counts import convolution, linear, mlp, norm
 from planner.importers.huggingface.towers.fields import grid, pair, shrinking, stated_norm
+from planner.importers.huggingface.towers.intern import internvl
 from planner.importers.huggingface.towers.whole import TowerCount, UncountedError, Whole, WholeCount
 
 
-def _embeddings(config: Config, width: int, *, tokens: int = 1, positions: bool = True) -> int:
-    """Return the parameters of the convolution that makes patches, of tokens, and of learned positions."""
+def _embeddings(config: Config, width: int) -> int:
+    """Return the parameters of the convolution that makes patches, of a class token, and of learned positions."""
     made = convolution(config.integer("num_channels"), width, *pair(config, "patch_size"))
-    return made + tokens * width + (grid(config) + 1) * width * positions
+    return made + width + (grid(config) + 1) * width
 
 
 def _layer(config: Config, width: int, inner: int, *, bias: bool, normed: bool) -> int:
@@ -36,17 +37,7 @@ def _intern_vit(config: Config, dummies: int = 0) -> int:
     return _embeddings(config, width) + config.integer("num_hidden_layers") * layer
 
 
-def _interns1(config: Config) -> int:
-    width = config.integer("hidden_size")
-    bias, normed = config.flag("attention_bias", default=False), config.flag("use_qk_norm", default=False)
-    tokens = 1 + config.flag("use_mask_token", default=False)
-    positions = config.flag("use_absolute_position_embeddings", default=True)
-    last = 0 if config.flag("use_mean_pooling", default=True) else norm(width)
-    layers = config.integer("num_hidden_layers") * _layer(config, width, width, bias=bias, normed=normed)
-    return _embeddings(config, width, tokens=tokens, positions=positions) + layers + last
-
-
-KINDS: Mapping[str, TowerCount] = {"intern_vit_6b": _intern_vit, "interns1_vision": _interns1}
+KINDS: Mapping[str, TowerCount] = {"intern_vit_6b": _intern_vit, "interns1_vision": internvl}
 
 
 def _joined(whole: Whole, usual: str) -> int:
