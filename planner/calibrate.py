@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.errors import InputError
-from planner.units import Numeric
+from planner.numeric import Numeric
 
 COEFFICIENTS = 5
 """Of `CollectiveFit`: no fewer measurements can be fitted."""
@@ -80,7 +80,7 @@ def fit_collective(
     -----
     Robust least squares (soft L1) on the logarithm of the time, so that microseconds and milliseconds count alike.
     """
-    from scipy.optimize import least_squares  # noqa: PLC0415 - slow to import
+    from scipy.optimize import least_squares  # slow to import
 
     n, sent, measured = (np.asarray(column, dtype=float) for column in (chips, sent_bytes, seconds))
     if len(measured) < COEFFICIENTS:

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from planner.hardware import Flag, Size
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+from planner.sourced import Description, Flag, Setting, Size
 
 
-class Setting(_Part):
-    """One default of an engine, with its source."""
-
-    value: Annotated[float, Field(strict=True, gt=0)]
-    """The number."""
-    source: Annotated[str, Field(min_length=1)]
-    """Where it is written down."""
-    verified: Flag = True
-    """False for a figure recalled from its document and not read again."""
-
-
-class Engine(_Part):
+class Engine(Description):
     """Memory rules of a serving engine."""
 
     name: Annotated[str, Field(min_length=1)]

@@ -79,7 +79,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     >>> nearest("h100", ["h100-sxm", "h100-pcie", "tpu-v5e"])
     'did you mean h100-sxm or h100-pcie?'
     """
-    import difflib  # noqa: PLC0415 - only where something is wrong
+    import difflib  # only where something is wrong
 
     wanted = name.lower()
     by_lower = {known.lower(): known for known in names}

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, model_validator
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import BaseModel, Field
 
-from planner.errors import UnitError
-from planner.units import parse_quantity, quantity_pattern
+from planner.sourced import Claim, ComputeRate, DataRate, Description, Figure, HourlyPrice, Price, Seconds, Size, Watts
 
 # What runs where the chip lacks a format: the narrowest wider one that it has. 4-bit and 8-bit arithmetic falls to 16 bits, not to
 # another 8-bit format: that is what the kernels do that serve such weights on older chips.
@@ -30,101 +26,7 @@ WIDER: dict[str, tuple[str, ...]] = {
 }
 
 
-class _Part(BaseModel):
-    # Built when the first chip is read, once and as a whole: commands that read none start faster.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-Flag = Annotated[bool, Field(strict=True)]
-"""True or false; no number or text stands for it."""
-
-
-class Figure(_Part):
-    """One figure with its source; each dimension is a class of its own."""
-
-    dimension: ClassVar[str]
-    """The base unit that the value is read into."""
-
-    value: float | None
-    """The figure with its unit, such as 3.35 TB/s, or a number in the base unit; null where it is not published."""
-    source: Annotated[str, Field(min_length=1)]
-    """Where it is written down, or how it is derived."""
-    verified: Flag = True
-    """False for a figure recalled from its document and not read again."""
-    date: str | None = None
-    """The day it held, for prices."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read(cls, figure: object) -> object:
-        if not isinstance(figure, Mapping) or figure.get("value") is None:
-            return figure
-        try:
-            quantity = parse_quantity(figure["value"], cls.dimension)
-        except UnitError as error:
-            raise ValueError(f"value {error}") from None
-        if quantity == 0:
-            raise ValueError(f"value {figure['value']!r} is zero, write null where a figure is not known")
-        return {**figure, "value": quantity}
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Describe the value as it stands in files: with its unit, or as a number."""
-        schema = handler(core_schema)
-        own = handler.resolve_ref_schema(schema)["properties"]["value"]
-        own.pop("anyOf")
-        own |= {"type": ["string", "number", "null"], "pattern": NOT_ZERO + quantity_pattern(cls.dimension)}
-        own |= {"exclusiveMinimum": 0, "maximum": sys.float_info.max}
-        return schema
-
-
-NOT_ZERO = "^(?=[^eE]*[1-9])"
-"""Matches before a number of which a digit is not zero."""
-
-
-class ComputeRate(Figure):
-    """Operations a second."""
-
-    dimension = "FLOP/s"
-
-
-class DataRate(Figure):
-    """Bytes or bits a second."""
-
-    dimension = "B/s"
-
-
-class Size(Figure):
-    """Bytes."""
-
-    dimension = "B"
-
-
-class Seconds(Figure):
-    """A time."""
-
-    dimension = "s"
-
-
-class Watts(Figure):
-    """Electrical power."""
-
-    dimension = "W"
-
-
-class HourlyPrice(Figure):
-    """A price by the hour."""
-
-    dimension = "USD/h"
-
-
-class Price(Figure):
-    """A price."""
-
-    dimension = "USD"
-
-
-class Peaks(_Part):
+class Peaks(Description):
     """Dense arithmetic rates; a multiply-add counts as two, and sums are kept in fp32 (int32)."""
 
     fp32: ComputeRate | None = None
@@ -142,7 +44,7 @@ class Peaks(_Part):
     int4: ComputeRate | None = None
 
 
-class Memory(_Part):
+class Memory(Description):
     """The memory that weights and KV cache live in."""
 
     kind: str | None = None
@@ -160,26 +62,17 @@ class Memory(_Part):
         return self.usable.value if self.usable else self.capacity.value
 
 
-class Cache(_Part):
+class Cache(Description):
     """The last level of on-chip memory."""
 
     name: str | None = None
     capacity: Size
 
 
-class Claim(_Part):
-    """A property that a chip has or lacks, with its source."""
-
-    value: Flag
-    """True or false."""
-    source: Annotated[str, Field(min_length=1)]
-    """Where it is written down, or how it was found."""
-
-
 Topology = Literal["switch", "full_mesh", "ring", "torus_2d", "torus_3d", "hybrid_mesh", "bridge", "pcie", "socket"]
 
 
-class ScaleUp(_Part):
+class ScaleUp(Description):
     """The fast links that join chips into one domain."""
 
     name: str
@@ -200,7 +93,7 @@ class ScaleUp(_Part):
     """A slice of a torus wraps around where all its sides are multiples of this; where not given, along whole axes only."""
 
 
-class Link(_Part):
+class Link(Description):
     """A link that leaves the domain: to other hosts, or to the host's own memory."""
 
     name: str | None = None
@@ -210,7 +103,7 @@ class Link(_Part):
     """One step of a collective; the default of scale-out networks (links/default-latencies.yaml) where not given."""
 
 
-class Links(_Part):
+class Links(Description):
     """Links by reach."""
 
     scale_up: ScaleUp | None = None
@@ -218,7 +111,7 @@ class Links(_Part):
     host: Link | None = None
 
 
-class Latencies(_Part):
+class Latencies(Description):
     """Latency of one step of a collective, by topology: for chips whose file has none."""
 
     switch: Seconds | None = None
@@ -234,14 +127,14 @@ class Latencies(_Part):
     """Between domains."""
 
 
-class Power(_Part):
+class Power(Description):
     """Electrical power."""
 
     tdp: Watts
     """The vendor's maximum for one chip."""
 
 
-class Prices(_Part):
+class Prices(Description):
     """Indicative prices of one chip."""
 
     hourly: HourlyPrice | None = None
@@ -270,7 +163,7 @@ class Rate:
     note: str = ""
 
 
-class Hardware(_Part):
+class Hardware(Description):
     """One kind of chip."""
 
     name: Annotated[str, Field(min_length=1)]

@@ -14,8 +14,8 @@ from typing import Any
 
 from planner.collectives import Cost, cost_of
 from planner.hardware import Hardware, Rate
+from planner.numeric import Numeric, anywhere, is_array, maximum, minimum
 from planner.op import Collective, Op
-from planner.units import Numeric, anywhere, is_array, maximum, minimum
 
 BOUNDS = ("compute", "memory", "network")
 """What can limit an operation; where times are equal the earlier one is named."""
@@ -42,7 +42,7 @@ def intensity(flops: Numeric, size_bytes: Numeric) -> Numeric:
     0.49951195...
     """
     if is_array(flops, size_bytes):
-        import numpy as np  # noqa: PLC0415 - see is_array
+        import numpy as np  # see is_array
 
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(np.equal(size_bytes, 0), np.nan, np.divide(flops, size_bytes))
@@ -72,7 +72,7 @@ def bound_name(compute_s: Numeric, memory_s: Numeric, network_s: Numeric) -> Any
     if not is_array(compute_s, memory_s, network_s):
         plain = (float(compute_s), float(memory_s), float(network_s))
         return BOUNDS[plain.index(max(plain))]
-    import numpy as np  # noqa: PLC0415 - see is_array
+    import numpy as np  # see is_array
 
     times = np.stack(np.broadcast_arrays(compute_s, memory_s, network_s))
     return np.asarray(BOUNDS)[np.argmax(times, axis=0)]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from planner.hardware import Hardware
 from planner.memory import VISION, MemoryPlan, checkpoint_bytes
 from planner.model import Model
+from planner.numeric import anywhere, everywhere, largest_of
 from planner.precision import Precision, policy
-from planner.units import TRILLION, anywhere, everywhere, gigabytes, largest_of
+from planner.units import TRILLION, gigabytes
 from planner.workload import Phase, Step
 
 DEFAULT_TOKENS = 4096

@@ -12,6 +12,7 @@ from typing import Any
 
 from planner.hardware import Hardware
 from planner.model import Model
+from planner.numeric import Numeric, summed
 from planner.op import Kind
 from planner.parallel import (
     Layout,
@@ -26,7 +27,6 @@ from planner.parallel import (
 )
 from planner.precision import Precision
 from planner.roofline import Rating, bound_of, largest, rate_op, total
-from planner.units import Numeric, summed
 from planner.workload import Step
 
 COUNTED = (Kind.MATMUL, Kind.ATTENTION, Kind.INDEXER, Kind.STATE_SPACE)

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Literal
 
 from planner.errors import InputError
-from planner.units import Numeric, anywhere, is_finite
+from planner.numeric import Numeric, anywhere, is_finite
 
 
 class Phase(StrEnum):

@@ -67,7 +67,7 @@ def _wholes(files: list[Path]) -> list[Path]:
     """Return one file of each model: of a split one the first part."""
     if not files:
         return []
-    from planner.importers.gguf import first_part  # noqa: PLC0415 - only where there are such files
+    from planner.importers.gguf import first_part  # only where there are such files
 
     return list(dict.fromkeys(first_part(file) for file in files))
 

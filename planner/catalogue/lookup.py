@@ -78,13 +78,13 @@ def read_model(path: Path, *, assume: str | None = None, label: str = "") -> Mod
     """Return the model that a file describes, whatever its kind; see `load_model`."""
     if path.suffix == GGUF:
         _say_not_needed(assume, path)
-        from planner.importers.gguf import read_gguf  # noqa: PLC0415 - not needed for catalogue entries
+        from planner.importers.gguf import read_gguf  # not needed for catalogue entries
 
         return read_gguf(path)
     check_name(path)
     data = read_mapping(path)
     if "dim" in data and "n_layers" in data and "architectures" not in data:
-        from planner.importers.mistral import read_params  # noqa: PLC0415 - not needed for catalogue entries
+        from planner.importers.mistral import read_params  # not needed for catalogue entries
 
         folder = path.absolute().parent.name if path.name == PARAMS_NAME else ""
         return read_params(data, name=folder or path.stem, where=str(path))
@@ -100,7 +100,7 @@ def _say_not_needed(assume: str | None, path: Path) -> None:
 
 
 def _read_config(path: Path, data: dict[str, Any], assume: str | None, label: str) -> Model:
-    from planner.importers.huggingface import (  # noqa: PLC0415 - not needed for catalogue entries
+    from planner.importers.huggingface import (  # not needed for catalogue entries
         EXPORTER_NAME,
         find_block,
         name_notes,
@@ -128,7 +128,7 @@ def _read_config(path: Path, data: dict[str, Any], assume: str | None, label: st
 
 def _read_checkpoint(folder: Path, model: Model) -> tuple[Checkpoint | None, tuple[str, ...]]:
     """Return what the files of weights beside a config take."""
-    from planner.importers.checkpoints import INDEX_NAMES, read_checkpoint  # noqa: PLC0415 - only for checkpoints
+    from planner.importers.checkpoints import INDEX_NAMES, read_checkpoint  # only for checkpoints
 
     name = next((name for name in INDEX_NAMES if (folder / name).is_file()), None)
     mapping = read_mapping(folder / name, limit=MAX_INDEX_BYTES) if name else None

@@ -28,10 +28,10 @@ class _Flow(dict[str, Any]):
 class _Dumper(yaml.SafeDumper):
     """Indents lists below their key, as the files of the catalogue do."""
 
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002, FBT002 - PyYAML's signature
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT002 - PyYAML's signature
         super().increase_indent(flow, False)
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - PyYAML's signature
+    def ignore_aliases(self, data: Any) -> bool:  # PyYAML's signature
         """Write equal parts out: a file with anchors is hard to read."""
         return True
 

@@ -45,7 +45,7 @@ class _Drawing:
 
     def by_width(self, narrow: str, wide: str, least: int = NARROW) -> Any:
         """Return one of two expressions, by how wide the chart is drawn."""
-        import altair as alt  # noqa: PLC0415
+        import altair as alt
 
         if isinstance(self.look.width, int):
             return alt.expr(narrow if self.look.width < least else wide)
@@ -63,7 +63,7 @@ class _Drawing:
         return named(table).transform_filter(self.shown)
 
     def x(self, **axis: Any) -> alt.X:
-        import altair as alt  # noqa: PLC0415
+        import altair as alt
 
         room = self.by_width(f"{self.last}", f"{round(self.last * 2**ROOM)}")
         return alt.X(
@@ -76,7 +76,7 @@ class _Drawing:
         )
 
     def y(self, name: str) -> Any:
-        import altair as alt  # noqa: PLC0415
+        import altair as alt
 
         extent: dict[str, Any] = {"minExtent": AXIS_WIDTH, "maxExtent": AXIS_WIDTH}
         if name == "arithmetic_intensity":
@@ -109,7 +109,7 @@ def crossing_charts(tables: dict[str, pd.DataFrame], selection: Selection, look:
 
 def crossing_picture(tables: dict[str, pd.DataFrame], look: Look) -> Spec:
     """Return both panels under each other, a column for each precision; `look.width` is that of a column."""
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     tables, columns = _with_ends(tables), []
     for precision in dict.fromkeys(tables["curves"]["precision"]):
@@ -158,20 +158,20 @@ def _share(drawing: _Drawing) -> alt.LayerChart:
 
 
 def _panel(layers: list[alt.Chart], drawing: _Drawing, name: str) -> alt.LayerChart:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     return alt.LayerChart(layer=layers, width=drawing.look.width, height=HEIGHTS[name])
 
 
 def _left() -> Any:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     return alt.value(0)
 
 
 def _legend(drawing: _Drawing, name: str) -> alt.Legend | None:
     """Return the legend, which the upper panel has."""
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     if name != "arithmetic_intensity":
         return None
@@ -181,7 +181,7 @@ def _legend(drawing: _Drawing, name: str) -> alt.Legend | None:
 
 def _colour(drawing: _Drawing, name: str) -> alt.Color:
     """Return the ink for the step, and a colour for each class."""
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     palette, names = drawing.look.palette, drawing.names
     colours = [palette.ink, *(palette.series[i % len(palette.series)] for i in range(len(names) - 1))]
@@ -191,7 +191,7 @@ def _colour(drawing: _Drawing, name: str) -> alt.Color:
 
 
 def _lines(drawing: _Drawing, x: alt.X, y: Any, name: str) -> list[alt.Chart]:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     names, curves = drawing.names, drawing.tables["curves"]
     colour, legend = _colour(drawing, name), _legend(drawing, name)
@@ -225,12 +225,12 @@ def _limit_lines(drawing: _Drawing, x: alt.X) -> list[alt.Chart]:
 
 def _limit_names(drawing: _Drawing, x: alt.X) -> list[alt.Chart]:
     """Return the names of the lines, each in a place of its own beside its line: lines can be close."""
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     text = drawing.by_width("datum.chips + ': ' + format(datum.batch, ',')", "datum.text", VERY_NARROW)
     layers = []
     for index, chips in enumerate(dict.fromkeys(drawing.tables["limits"]["chips"])):
-        is_left, is_high = index % 2 == 0, index % 4 < 2  # noqa: PLR2004 - two sides at two heights
+        is_left, is_high = index % 2 == 0, index % 4 < 2  # two sides at two heights
         style: dict[str, Any] = {"angle": 270, "fontSize": 11, "dx": -4 if is_high else 4}
         style |= {"baseline": "bottom", "dy": -3} if is_left else {"baseline": "top", "dy": 4}
         style["align"] = "right" if is_high else "left"
@@ -246,7 +246,7 @@ def _limit_names(drawing: _Drawing, x: alt.X) -> list[alt.Chart]:
 
 def _names(drawing: _Drawing, x: alt.X, y: Any, name: str) -> list[alt.Chart]:
     """Return the name of each line at its end, moved apart where lines end together."""
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     shift = alt.expr(f"datum.{name}_shift")
     text = drawing.by_width("''", "datum.operations")

@@ -11,13 +11,13 @@ _CLIP = re.compile(r'(id="|url\(#)(clip\d+)')
 
 def library() -> str:
     """Return vega, vega-lite and vega-embed as one script without dependencies, of the version that altair writes for."""
-    import vl_convert  # noqa: PLC0415
+    import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_version()))
 
 
 def _version() -> str:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     return ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 
@@ -32,7 +32,7 @@ def svg(spec: Spec, prefix: str = "") -> str:
     prefix : str
         What the names of its parts begin with, where several charts stand in one page.
     """
-    import vl_convert  # noqa: PLC0415
+    import vl_convert
 
     text = str(vl_convert.vegalite_to_svg(spec, vl_version=_version()))
     # The library counts clipping paths through all charts that it draws; counted anew, a chart is the same each time.
@@ -42,13 +42,13 @@ def svg(spec: Spec, prefix: str = "") -> str:
 
 def png(spec: Spec, scale: float = 2.0) -> bytes:
     """Return a chart as PNG, drawn without a browser at `scale` times its size."""
-    import vl_convert  # noqa: PLC0415
+    import vl_convert
 
     return bytes(vl_convert.svg_to_png(svg(spec), scale=scale))
 
 
 def versions() -> str:
     """Return the libraries that charts come from, with their versions: with others they may look a little different."""
-    from importlib.metadata import version  # noqa: PLC0415
+    from importlib.metadata import version
 
     return ", ".join(f"{name} {version(name)}" for name in ("altair", "vl-convert-python"))

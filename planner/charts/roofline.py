@@ -34,7 +34,7 @@ def roofline_chart(roofs: pd.DataFrame, points: pd.DataFrame, selection: Selecti
     look : Look
         Colours and size.
     """
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     x = log_axis(alt.X, roofs, "arithmetic_intensity", [roofs, points], (1.0, 1.0))
     y = log_axis(alt.Y, roofs, "attainable_rate", [roofs, points], (1.0, 2.2))
@@ -51,7 +51,7 @@ def roofline_chart(roofs: pd.DataFrame, points: pd.DataFrame, selection: Selecti
 
 
 def _roof_layers(x: alt.X, y: alt.Y, colour: alt.Color, palette: Palette) -> list[alt.Chart]:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     base = named("roofs").encode(x=x, y=y)
     slope, peaks, links = (
@@ -94,7 +94,7 @@ def _roof_names(x: alt.X, y: alt.Y, colour: alt.Color, palette: Palette) -> list
 
 
 def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, palette: Palette) -> list[alt.Chart]:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     present = [bound for bound in SHAPES if bound in set(points["bound"])]
     shape = alt.Shape(
@@ -128,7 +128,7 @@ def _point_layers(points: pd.DataFrame, x: alt.X, y: alt.Y, colour: alt.Color, p
 
 
 def _tooltip(points: pd.DataFrame) -> list[alt.Tooltip]:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     return [
         alt.Tooltip("operation:N"),
@@ -145,7 +145,7 @@ def _tooltip(points: pd.DataFrame) -> list[alt.Tooltip]:
 
 def _point_labels(shown: alt.Chart, palette: Palette) -> list[alt.Chart]:
     """Return names beside points: right of what is on the slope, slanted below what is on a flat roof, left of the whole step."""
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     text: dict[str, Any] = {"text": alt.expr(f"width < {NARROW} ? '' : datum.label"), "fontSize": 11}
     places: dict[str, dict[str, Any]] = {

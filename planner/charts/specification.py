@@ -18,7 +18,7 @@ Spec = dict[str, Any]
 
 def named(name: str) -> alt.Chart:
     """Return an empty chart of a named table; `_finish` adds its rows, so that they are not copied from layer to layer."""
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     return alt.Chart(alt.NamedData(name=name))
 
@@ -34,7 +34,7 @@ def finish(
     layers: list[alt.Chart], tables: Mapping[str, pd.DataFrame], selection: Selection, look: Look, height: int
 ) -> Spec:
     """Return layers as one specification, with their data, their parameters and their colours."""
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     return dressed(alt.LayerChart(layer=layers, width=look.width, height=height), tables, look, selection)
 
@@ -97,7 +97,7 @@ def log_axis(
     **axis: Any,
 ) -> Any:
     """Return a logarithmic axis over all values of a column, with a line at each power of ten; `unit` follows each number."""
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     low = min(float(frame[name].min()) for frame in frames) * margins[0]
     high = max(float(frame[name].max()) for frame in frames) * margins[1]

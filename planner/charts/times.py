@@ -32,7 +32,7 @@ def times_chart(times: pd.DataFrame, marks: pd.DataFrame, selection: Selection, 
     look : Look
         Colours and size.
     """
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     batches = [int(times["batch"].min()), int(times["batch"].max())]
     x = alt.X(
@@ -52,7 +52,7 @@ def times_chart(times: pd.DataFrame, marks: pd.DataFrame, selection: Selection, 
 
 
 def _time_layers(shown: alt.Chart, parts: list[str], x: alt.X, y: alt.Y, palette: Palette) -> list[alt.Chart]:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     dash = alt.StrokeDash(
         "part:N",
@@ -83,7 +83,7 @@ def _time_layers(shown: alt.Chart, parts: list[str], x: alt.X, y: alt.Y, palette
 
 
 def _mark_layers(x: alt.X, palette: Palette) -> list[alt.Chart]:
-    import altair as alt  # noqa: PLC0415
+    import altair as alt
 
     shown = named("marks").transform_filter("datum.precision == precision").encode(x=x)
     layers = [shown.mark_rule(color=palette.muted, strokeDash=[4, 3])]

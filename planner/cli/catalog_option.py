@@ -15,7 +15,7 @@ def _use(context: click.Context, _parameter: click.Parameter, folders: Sequence[
     """Look in the folders first, for as long as the command runs."""
     if not folders:
         return
-    from planner import catalogue  # noqa: PLC0415 - only where folders are named
+    from planner import catalogue  # only where folders are named
 
     token = catalogue.use_folders(folders)
     context.call_on_close(lambda: catalogue.restore_folders(token))

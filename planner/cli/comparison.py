@@ -58,7 +58,7 @@ def comparison_tables(chips: Sequence[Record], show: Show) -> Iterable[Renderabl
     show : callable
         Turns the path and the value of a figure into text.
     """
-    from rich.text import Text  # noqa: PLC0415 - only for people
+    from rich.text import Text  # only for people
 
     paths = [row["figure"] for row in comparison_rows(chips)]
     yield Blocks("figure", paths, {chip["id"]: [_cell(chip, path, show) for path in paths] for chip in chips})

@@ -33,7 +33,7 @@ def command(**options: Any) -> None:
     """
     names: tuple[str, ...] = options["names"]
     if options["compare"]:
-        if len(names) < 2:  # noqa: PLR2004 - what can be compared
+        if len(names) < 2:  # what can be compared
             raise click.UsageError("--compare needs two chips or more, such as: planner hardware --compare A B")
         chips = [records.hardware_record(name, catalogue.load_hardware(name)) for name in names]
         result = Result(
@@ -73,7 +73,7 @@ def _row(identity: str, chip: Hardware) -> dict[str, Any]:
 
 
 def _list(rows: Sequence[dict[str, Any]]) -> Iterable[RenderableType]:
-    from rich.text import Text  # noqa: PLC0415 - only for people
+    from rich.text import Text  # only for people
 
     right = ("year", "16-bit peak", "memory", "bandwidth", "ridge")
     table = new_table("name", "vendor", *right, right=right)
@@ -94,7 +94,7 @@ def _list(rows: Sequence[dict[str, Any]]) -> Iterable[RenderableType]:
 
 
 def _one(record: dict[str, Any]) -> Iterable[RenderableType]:
-    from rich.text import Text  # noqa: PLC0415 - only for people
+    from rich.text import Text  # only for people
 
     table = new_table("figure", "value", "source", right=("value",), title=record["name"])
     table.columns[-1].no_wrap = False

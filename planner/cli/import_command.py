@@ -70,7 +70,7 @@ def _locate(source: str, revision: str | None) -> tuple[Path, str]:
         return path, ""
     if not HUB_NAME.match(source) or path.suffix in (".json", ".yaml", ".yml", ".gguf"):
         raise InputError(f"{source}: no such file, and no name of a model on the hub (organisation/model)")
-    from planner.importers.hub import fetch  # noqa: PLC0415 - only for the hub
+    from planner.importers.hub import fetch  # only for the hub
 
     folder = fetch(source, revision=revision)
     return folder, source if revision is None else f"{source}@{revision}"

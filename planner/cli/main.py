@@ -42,11 +42,11 @@ COMMANDS: dict[str, str] = {
 class LazyGroup(click.Group):
     """A group that imports a command when it is used."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:  # click's signature
         """Return the commands in the order in which they are learned."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
@@ -63,7 +63,7 @@ class LazyGroup(click.Group):
         notes.write()
         return result
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code. Errors are one line on stderr."""
-    from planner.errors import InfeasibleError, PlannerError  # noqa: PLC0415 - not needed for --help
+    from planner.errors import InfeasibleError, PlannerError  # not needed for --help
 
     try:
         code = cli.main(args=None if arguments is None else list(arguments), prog_name="planner", standalone_mode=False)

@@ -76,7 +76,7 @@ def command(**options: Any) -> None:
 
 
 def _tables(result: StepRating, others: Sequence[StepRating], memory: MemoryPlan) -> Iterable[RenderableType]:
-    from rich.text import Text  # noqa: PLC0415 - only for people
+    from rich.text import Text  # only for people
 
     yield Text(_heading(result))
     right = ("runs", "FLOP", "bytes", "FLOP/B", "lower", "share")

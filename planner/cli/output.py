@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from planner.errors import InputError, printable
-from planner.units import is_array
+from planner.numeric import is_array
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -96,7 +96,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     InputError
         If the file cannot be written.
     """
-    import tempfile  # noqa: PLC0415 - takes as long to import as the whole of this module
+    import tempfile  # takes as long to import as the whole of this module
 
     temporary = None
     try:
@@ -143,7 +143,7 @@ def _cells(row: Row) -> dict[str, Any]:
 
 
 def _csv(result: Result) -> str:
-    import csv  # noqa: PLC0415 - for CSV alone
+    import csv  # for CSV alone
 
     text = io.StringIO()
     columns = list(result.rows[0]) if result.rows else []
@@ -161,7 +161,7 @@ def _markdown(result: Result) -> str:
 
 
 def _table(result: Result) -> str:
-    from rich.console import Console  # noqa: PLC0415 - only for people
+    from rich.console import Console  # only for people
 
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     text = io.StringIO()

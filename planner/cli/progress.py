@@ -17,8 +17,8 @@ def tracked(items: Iterable[T], count: int, title: str) -> Iterator[T]:
     if count < WORTH_A_BAR or not sys.stderr.isatty():
         yield from items
         return
-    from rich.console import Console  # noqa: PLC0415 - only for people
-    from rich.progress import track  # noqa: PLC0415
+    from rich.console import Console  # only for people
+    from rich.progress import track
 
     yield from track(items, title, total=count, console=Console(stderr=True), transient=True)
 
@@ -28,8 +28,8 @@ def advancing(done: Iterable[int], total: int, title: str) -> Iterator[int]:
     if not sys.stderr.isatty():
         yield from done
         return
-    from rich.console import Console  # noqa: PLC0415 - only for people
-    from rich.progress import Progress  # noqa: PLC0415
+    from rich.console import Console  # only for people
+    from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=total)

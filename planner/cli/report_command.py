@@ -51,7 +51,7 @@ def command(**options: Any) -> None:
     MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. The report is one file that works
     offline. It compares int8, bf16 and fp32 with the precision asked for; --precision takes several, separated by commas.
     """
-    from planner.report.study import study  # noqa: PLC0415 - heavy
+    from planner.report.study import study  # heavy
 
     path = _path(options)
     model = catalogue.load_model(options["model"], assume=options["assume"])
@@ -86,7 +86,7 @@ def _short(name: str) -> str:
 
 def _content(path: Path, found: Study, options: dict[str, Any], notes: tuple[str, ...]) -> str | bytes:
     """Return what the file holds, by its suffix."""
-    from planner.report import page  # noqa: PLC0415 - heavy
+    from planner.report import page  # heavy
 
     suffix = path.suffix.lower()
     if suffix != ".html":

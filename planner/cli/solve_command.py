@@ -59,7 +59,7 @@ def command(**options: Any) -> None:
     MODEL is a name of the catalogue, a YAML file, or a Hugging Face config.json or its folder. "Never" is an answer, with its reason;
     so is "any batch". An --output that ends in .svg or .png gets a picture: intensity and share of peak over the batch. Exits with 3 when the model does not fit on the chips allowed.
     """
-    from planner.solve import DEFAULT_MAX_CHIPS, Ask, parse_target, solve  # noqa: PLC0415 - scipy is not needed for --help
+    from planner.solve import DEFAULT_MAX_CHIPS, Ask, parse_target, solve  # scipy is not needed for --help
 
     model = catalogue.load_model(options["model"])
     phase = Phase(options["phase"])
@@ -91,7 +91,7 @@ def command(**options: Any) -> None:
 
 
 def _print(solution: Solution, options: dict[str, Any]) -> None:
-    from planner.solve.record import solution_record  # noqa: PLC0415
+    from planner.solve.record import solution_record
 
     record = solution_record(solution)
     notes = (*model_warnings(solution.model), *recalled_warning(solution.hardware, solution.recalled))
@@ -107,8 +107,8 @@ def _picture_path(output: str | None) -> Path | None:
 
 def _picture(ask: Ask, solution: Solution, *, as_png: bool) -> str | bytes:
     """Return intensity and share of peak over the batch, a column for each precision, as SVG text or as a PNG file."""
-    from planner import charts  # noqa: PLC0415 - heavy
-    from planner.report import crossing  # noqa: PLC0415
+    from planner import charts  # heavy
+    from planner.report import crossing
 
     rated = [answer for answer in solution.answers if answer.step.saturated_intensity is not None]
     if not rated:
@@ -150,9 +150,9 @@ def _heading(solution: Solution) -> str:
 
 
 def _tables(solution: Solution) -> Iterable[RenderableType]:
-    from rich.text import Text  # noqa: PLC0415 - only for people
+    from rich.text import Text  # only for people
 
-    from planner.report import solved  # noqa: PLC0415 - scipy is not needed for --help
+    from planner.report import solved  # scipy is not needed for --help
 
     yield Text(f"{_heading(solution)}, {solution.target.text}")
     names = [answer.precision.name for answer in solution.answers]

@@ -66,7 +66,7 @@ def command(**options: Any) -> None:
 
     Layouts that engines do not run are left out, and said. Without --output up to 10,000 points are printed.
     """
-    from planner.sweep.files import check_output, write_sweep  # noqa: PLC0415 - pandas is not needed for --help
+    from planner.sweep.files import check_output, write_sweep  # pandas is not needed for --help
 
     output = options["output"]
     if output is not None:
@@ -86,8 +86,8 @@ def command(**options: Any) -> None:
 
 
 def _sweep(options: dict[str, Any]) -> tuple[Sweep, tuple[str, ...]]:
-    from planner.sweep import Sweep, parse_numbers  # noqa: PLC0415
-    from planner.sweep.points import legal_cases  # noqa: PLC0415
+    from planner.sweep import Sweep, parse_numbers
+    from planner.sweep.points import legal_cases
 
     phase = Phase(options["phase"])
     context, new_tokens = default_lengths(phase, None, options["new_tokens"])
@@ -105,7 +105,7 @@ def _sweep(options: dict[str, Any]) -> tuple[Sweep, tuple[str, ...]]:
 
 
 def _cases(options: dict[str, Any]) -> Iterator[Case]:
-    from planner.sweep import Case, parse_numbers  # noqa: PLC0415
+    from planner.sweep import Case, parse_numbers
 
     models = [(name, catalogue.load_model(name)) for name in options["models"]]
     chips = [(name.strip(), catalogue.load_hardware(name.strip())) for name in options["hardware"].split(",")]

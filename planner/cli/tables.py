@@ -25,8 +25,8 @@ def new_table(*headings: str, right: tuple[str, ...] = (), title: str | None = N
     first_width : int
         Least width of the first column [characters].
     """
-    from rich import box  # noqa: PLC0415 - only for people
-    from rich.table import Table  # noqa: PLC0415
+    from rich import box  # only for people
+    from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
     for heading in headings:

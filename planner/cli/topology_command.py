@@ -26,7 +26,7 @@ def command(**options: Any) -> None:
 
     HARDWARE is a chip of the catalogue, or a YAML file. Times are floors at datasheet rates; the cheapest algorithm is planned with.
     """
-    from planner.collectives.survey import default_chips, survey  # noqa: PLC0415 - not needed for --help
+    from planner.collectives.survey import default_chips, survey  # not needed for --help
 
     hardware = catalogue.load_hardware(options["hardware"])
     found = survey(hardware, options["chips"] or default_chips(hardware))
@@ -39,7 +39,7 @@ def command(**options: Any) -> None:
 
 
 def _tables(record: dict[str, Any]) -> Iterable[RenderableType]:
-    from rich.text import Text  # noqa: PLC0415 - only for people
+    from rich.text import Text  # only for people
 
     yield Text(f"{record['chips']} chips of {record['hardware']}")
     for line in record["explanation"]:

@@ -15,8 +15,8 @@ from typing import Any
 
 from planner.collectives.fabric import Fabric, Family
 from planner.collectives.volumes import gather_bytes, in_switch_bytes, one_shot_bytes, ring_bytes, tree_bytes
+from planner.numeric import Numeric, is_array
 from planner.op import Operation
-from planner.units import Numeric, is_array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ NOTHING = Cost(algorithm="none", sent_bytes=0, steps=0, latency_s=0.0, transfer_
 """A collective of one chip."""
 
 
-def _always(fabric: Fabric) -> bool:  # noqa: ARG001 - the signature of all conditions
+def _always(fabric: Fabric) -> bool:  # the signature of all conditions
     return True
 
 
@@ -108,7 +108,7 @@ def _by_chips(volume: Callable[[Numeric, float], Numeric]) -> Callable[[Numeric,
     return lambda size, fabric: volume(size, fabric.chips)
 
 
-def _whole(size: Numeric, fabric: Fabric) -> Numeric:  # noqa: ARG001 - the signature of all volumes
+def _whole(size: Numeric, fabric: Fabric) -> Numeric:  # the signature of all volumes
     return size
 
 
@@ -211,7 +211,7 @@ def cheapest(costs: Sequence[Cost]) -> Cost:
         return first
     if not is_array(*times):
         return min(zip(times, costs, strict=True), key=lambda pair: pair[0])[1]
-    import numpy as np  # noqa: PLC0415 - see is_array
+    import numpy as np  # see is_array
 
     best = np.argmin(np.stack(np.broadcast_arrays(*times)), axis=0)
 

@@ -7,8 +7,9 @@ from enum import StrEnum
 from functools import cache
 
 from planner.errors import InputError
-from planner.hardware import Figure, Hardware, ScaleUp
+from planner.hardware import Hardware, ScaleUp
 from planner.op import Group
+from planner.sourced import Figure
 
 
 class Family(StrEnum):

@@ -9,8 +9,8 @@ from typing import Any
 from planner.collectives.cost import NOTHING, Cost, cheapest, options
 from planner.collectives.fabric import Fabric, Reach, reach
 from planner.hardware import Hardware
+from planner.numeric import Numeric, is_array, maximum
 from planner.op import Collective, Group, Operation
-from planner.units import Numeric, is_array, maximum
 
 Part = tuple[Operation, Numeric, Fabric]
 """One part of a collective: what, how large, over which links."""
@@ -37,7 +37,7 @@ def _all_to_all(size: Numeric, inner: Fabric, outer: Fabric) -> tuple[Part, ...]
     return (Operation.ALL_TO_ALL, size / outer.chips, inner), (Operation.ALL_TO_ALL, size, outer)
 
 
-def _send(size: Numeric, inner: Fabric, outer: Fabric) -> tuple[Part, ...]:  # noqa: ARG001 - the signature of all splits
+def _send(size: Numeric, inner: Fabric, outer: Fabric) -> tuple[Part, ...]:  # the signature of all splits
     return ((Operation.SEND_RECEIVE, size, outer),)
 
 
@@ -55,7 +55,7 @@ def _overlap(a: Cost, b: Cost) -> Cost:
     """Return two parts as one: bytes add up, steps wait for each other, transfers overlap chunk by chunk."""
     names: Any = f"{a.algorithm} + {b.algorithm}"
     if is_array(a.algorithm, b.algorithm):
-        import numpy as np  # noqa: PLC0415 - see is_array
+        import numpy as np  # see is_array
 
         names = np.char.add(np.char.add(a.algorithm, " + "), b.algorithm)
     known = a.transfer_s is not None and b.transfer_s is not None

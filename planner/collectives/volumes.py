@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from planner.units import Numeric
+from planner.numeric import Numeric
 
 
 def gather_bytes(size_bytes: Numeric, chips: float) -> Numeric:
@@ -57,7 +57,7 @@ def one_shot_bytes(size_bytes: Numeric, chips: float) -> Numeric:
     return size_bytes * (chips - 1)
 
 
-def tree_bytes(size_bytes: Numeric, chips: float) -> Numeric:  # noqa: ARG001 - the signature of all volumes
+def tree_bytes(size_bytes: Numeric, chips: float) -> Numeric:  # the signature of all volumes
     """Return what a chip sends in an all-reduce along a double binary tree, ``2 V`` [B].
 
     Notes
@@ -68,7 +68,7 @@ def tree_bytes(size_bytes: Numeric, chips: float) -> Numeric:  # noqa: ARG001 - 
     return 2 * size_bytes
 
 
-def in_switch_bytes(size_bytes: Numeric, chips: float) -> Numeric:  # noqa: ARG001 - the signature of all volumes
+def in_switch_bytes(size_bytes: Numeric, chips: float) -> Numeric:  # the signature of all volumes
     """Return what a chip sends where the switch adds up, ``V`` [B]."""
     return 1 * size_bytes
 

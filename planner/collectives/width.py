@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 
 from planner.collectives.volumes import VOLUMES, transfer_seconds
-from planner.units import Numeric, maximum
+from planner.numeric import Numeric, maximum
 
 
 def critical_width(

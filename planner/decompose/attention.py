@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from planner.decompose.lowering import Lowering, lowers, share_begun, tensors_by_name
 from planner.model import CrossAttention, Indexer, PatchAttention, SoftmaxAttention, Tensor
+from planner.numeric import Numeric, minimum
 from planner.op import Attention, Axis, FullSpan, Index, IndexMatmul, Op
-from planner.units import Numeric, minimum
 from planner.workload import Phase
 
 CHOSEN = ("query_experts.q_proj", "value_experts.v_proj")

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import FeedForward, MixtureOfExperts, Tensor
+from planner.numeric import Numeric
 from planner.op import Op, WeightedSum
-from planner.units import Numeric
 
 
 @lowers(FeedForward)

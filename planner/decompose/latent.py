@@ -9,9 +9,9 @@ from typing import Any
 from planner.decompose.attention import index, index_scores
 from planner.decompose.lowering import Lowering, lowers, tensors_by_name
 from planner.model import CompressedAttention, LatentAttention, Tensor
+from planner.numeric import Numeric, anywhere, everywhere, is_array
 from planner.op import Attention, Axis, FullSpan, IndexMatmul, Matmul, Op, SelectedSpan, SlidingSpan
 from planner.precision import Role
-from planner.units import Numeric, anywhere, everywhere, is_array
 from planner.workload import Step
 
 LATENT = Axis("latent", 1)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.model import Encoder, LayerGroup, LayerKind, Model, Projection, Tensor, Vector
+from planner.numeric import Numeric
 from planner.op import SINGLE, Axis, Elementwise, Lookup, Matmul, Op
 from planner.precision import Precision, Role
-from planner.units import Numeric
 from planner.workload import Phase, Step
 
 

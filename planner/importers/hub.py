@@ -26,8 +26,8 @@ def fetch(name: str, *, revision: str | None = None) -> Path:
         If the huggingface-hub library is not installed, the hub cannot be reached, or it has no such model.
     """
     try:
-        from huggingface_hub import hf_hub_download  # noqa: PLC0415 - an optional extra
-        from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError  # noqa: PLC0415
+        from huggingface_hub import hf_hub_download  # an optional extra
+        from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
     except ImportError:
         raise InputError(
             f"{name}: is no file here, and fetching it from the hub needs the huggingface-hub library, "

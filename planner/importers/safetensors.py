@@ -96,7 +96,7 @@ def read_header(path: Path) -> list[StoredTensor]:
 def _tensor(name: str, entry: Any, path: Path) -> StoredTensor:
     offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
     shape = entry.get("shape") if isinstance(entry, dict) else None
-    if not _counts(offsets) or len(offsets) != 2 or not _counts(shape) or offsets[0] > offsets[1]:  # noqa: PLR2004 - a pair
+    if not _counts(offsets) or len(offsets) != 2 or not _counts(shape) or offsets[0] > offsets[1]:  # a pair
         raise CatalogueError(str(path), [f"{name[:80]}: has no sensible shape and data_offsets"])
     size, elements = offsets[1] - offsets[0], math.prod(shape)
     bits = BITS.get(str(entry.get("dtype")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from planner.units import Numeric
+from planner.numeric import Numeric
 
 
 def kv_budget_bytes(capacity_bytes: Numeric, *taken_bytes: Numeric, fraction: float = 1.0) -> Numeric:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from planner.engine import Engine
 from planner.memory.stored import stored_bytes
 from planner.model import AttentionBlock, Model, RecurrentBlock, Tensor, Vector
+from planner.numeric import Numeric, maximum, minimum, summed
 from planner.op import Collective, Divide, Kind, Matmul, Op, Span
 from planner.parallel import Layout, Stage, distinct, divide_up, divider, pipeline, shard_stage, stages
 from planner.precision import Precision, Role
-from planner.units import Numeric, maximum, minimum, summed
 from planner.workload import Phase, Step
 
 Held = tuple[Tensor | Vector, int]

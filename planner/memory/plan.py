@@ -13,9 +13,10 @@ from planner.hardware import Hardware
 from planner.memory.capacity import kv_blocks
 from planner.memory.footprint import Footprint, Parts, StageBytes, footprint
 from planner.model import Model
+from planner.numeric import Numeric, maximum
 from planner.parallel import Layout, check_layout, divide_up
 from planner.precision import Precision
-from planner.units import FORMATS, LARGEST_COUNT, Numeric, maximum
+from planner.units import FORMATS, LARGEST_COUNT
 
 MANY_CHIPS = 1000
 """Advice stops at this many chips."""

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from planner.model import Cache, Model, Tensor, Vector
+from planner.numeric import Numeric
 from planner.op import FullSpan
 from planner.precision import Precision, Role
-from planner.units import Format, Numeric
+from planner.units import Format
 
 
 def stored_bytes(tensor: Tensor | Vector, precision: Precision) -> float:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from planner.model.tensor import Description
+from planner.sourced import Description
 
 
 class ClassBytes(Description):

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from planner.model.tensor import Count, CountOrZero, Description, Flag, Tensor, Vector
+from planner.model.tensor import Count, CountOrZero, Tensor, Vector
 from planner.op import Axis
 from planner.precision import Role
+from planner.sourced import Description, Flag
 
 
 class FeedForwardBlock(Description):

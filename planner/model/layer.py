@@ -10,8 +10,9 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from planner.model.attention import AnyAttention, AttentionBlock, Cache
 from planner.model.feedforward import AnyFeedForward, FeedForwardBlock
-from planner.model.tensor import Count, CountOrZero, Description, Flag, Projection, Tensor, Vector
+from planner.model.tensor import Count, CountOrZero, Projection, Tensor, Vector
 from planner.precision import Role
+from planner.sourced import Description, Flag
 
 if TYPE_CHECKING:
     from planner.model.stack import Model

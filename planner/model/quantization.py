@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from planner.errors import InputError
-from planner.model.tensor import Description
 from planner.precision import NEVER_QUANTIZED, SCHEMES, Part, Precision, Role, Scheme, find_scheme, policy_of, stored_as
+from planner.sourced import Description
 from planner.units import LARGEST_COUNT
 
 Number = Annotated[int, Field(strict=True)] | Annotated[float, Field(strict=True)]

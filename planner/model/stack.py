@@ -12,9 +12,10 @@ from planner.model.checkpoint import Checkpoint
 from planner.model.feedforward import MixtureOfExperts
 from planner.model.layer import MAX_LAYERS, LayerGroup, LayerKind, Norm, layer_kinds, layer_tensors
 from planner.model.quantization import Quantization
-from planner.model.tensor import Count, CountOrZero, Description, Flag, Projection, Tensor, Vector
+from planner.model.tensor import Count, CountOrZero, Projection, Tensor, Vector
 from planner.op import Axis, FullSpan
 from planner.precision import Role
+from planner.sourced import Description, Flag
 
 __all__ = [
     "MAX_LAYERS",

@@ -5,28 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from planner.op import SINGLE, Axis
 from planner.precision import Role
+from planner.sourced import Description, Flag
 from planner.units import LARGEST_COUNT, TRILLION
-
-
-class Description(BaseModel):
-    """Base of everything that is read from a file: frozen, and strict about keys."""
-
-    # Built when the first model is read, once and as a whole: commands that read none start faster.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
 
 Count = Annotated[int, Field(strict=True, ge=1, le=LARGEST_COUNT)]
 """A number of heads, elements, experts or tokens."""
 
 CountOrZero = Annotated[int, Field(strict=True, ge=0, le=TRILLION)]
 """A number of parameters that may be none."""
-
-Flag = Annotated[bool, Field(strict=True)]
-"""True or false; no number or text stands for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from planner.numeric import Numeric
 from planner.op.axis import Axis
 from planner.op.base import Kind, Op
-from planner.units import Format, Numeric
+from planner.units import Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

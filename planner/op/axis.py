@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.units import Numeric
+from planner.numeric import Numeric
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
+from planner.numeric import Numeric
 from planner.op.axis import Axis, Divide
-from planner.units import Numeric
 
 
 class Kind(StrEnum):

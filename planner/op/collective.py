@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from planner.numeric import Numeric
 from planner.op.base import Kind, Op
-from planner.units import Numeric
 
 
 class Operation(StrEnum):

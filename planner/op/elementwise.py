@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from planner.numeric import Numeric
 from planner.op.axis import SINGLE, Axis, Divide, portion
 from planner.op.base import Kind, Op
 from planner.precision import Scheme
-from planner.units import Numeric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

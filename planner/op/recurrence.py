@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from planner.numeric import Numeric
 from planner.op.axis import Axis, Divide, portion
 from planner.op.base import Kind, Op
 from planner.op.matmul import Matmul
 from planner.precision import Scheme
-from planner.units import Format, Numeric
+from planner.units import Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from planner.units import Numeric, minimum
+from planner.numeric import Numeric, minimum
 
 
 class Span(ABC):
@@ -26,7 +26,7 @@ class Span(ABC):
     def seen(self, tokens: Numeric) -> Numeric:
         """Return the positions seen by the queries 1 ... `tokens`, summed over them."""
 
-    def read(self, new_tokens: Numeric, context: Numeric) -> Numeric:  # noqa: ARG002 - matters to some spans only
+    def read(self, new_tokens: Numeric, context: Numeric) -> Numeric:  # matters to some spans only
         """Return the cached positions that `new_tokens` queries after `context` tokens read between them."""
         return self.past(context)
 

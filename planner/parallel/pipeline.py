@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.model import Model
+from planner.numeric import Numeric, is_array, minimum
 from planner.parallel.layout import Layout
-from planner.units import Numeric, is_array, minimum
 from planner.workload import Phase, Step
 
 
@@ -88,7 +88,7 @@ def divide_up(value: Numeric, parts: Numeric) -> Numeric:
     4
     """
     if is_array(value, parts):
-        import numpy as np  # noqa: PLC0415 - see is_array
+        import numpy as np  # see is_array
 
         return np.ceil(np.divide(value, parts))
     return -int(-value // parts)

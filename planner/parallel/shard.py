@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from planner.decompose import decompose
 from planner.decompose.lowering import OUTSIDE
 from planner.model import Model
+from planner.numeric import Numeric
 from planner.op import Attention, Collective, Elementwise, Group, Lookup, Matmul, Op, Operation, WeightedSum
 from planner.parallel.layout import Layout, divider, ranks_reached
 from planner.parallel.pipeline import Pipeline, Stage, divide_up
 from planner.precision import Precision
-from planner.units import Format, Numeric
+from planner.units import Format
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.memory import largest
+from planner.numeric import Numeric
 from planner.op import Kind, Matmul, Op
 from planner.report import solved, words
 from planner.report.frames import Row, item, rounded, tidy
 from planner.roofline import Rating, total
 from planner.solve import PrecisionAnswer, Question, layouts_of
 from planner.step import COUNTED, StepRating
-from planner.units import Numeric
 
 if TYPE_CHECKING:
     import pandas as pd

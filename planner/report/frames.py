@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from planner.collectives import reach
+from planner.numeric import Numeric
 from planner.op import Group
 from planner.report import words
 from planner.report.study import Choice, Study
 from planner.roofline import BOUNDS, Rating, attainable
-from planner.units import Numeric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 def tidy(rows: Iterable[Row], columns: tuple[str, ...]) -> pd.DataFrame:
     """Return rows as a table with the units of its columns."""
-    import pandas as pd  # noqa: PLC0415 - only where tables leave the package
+    import pandas as pd  # only where tables leave the package
 
     frame = pd.DataFrame(list(rows), columns=list(columns))
     frame.attrs["units"] = {name: UNITS[name] for name in columns if name in UNITS}

@@ -70,7 +70,7 @@ class Origin:
 
 def render(study: Study, origin: Origin) -> str:
     """Return the report as one HTML document."""
-    from markupsafe import Markup  # noqa: PLC0415 - not needed where a chart alone is drawn
+    from markupsafe import Markup  # not needed where a chart alone is drawn
 
     found = _charts(study, charts.Look(palette=charts.PAGE, width="container", font=charts.PAGE_FONT))
     scripts = {"library": charts.library() if found else "", "own": _text("report.js")}
@@ -131,7 +131,7 @@ def embedded(data: Any) -> Markup:
     >>> str(embedded({"name": "</script>"}))
     '{"name":"\\\\u003c/script\\\\u003e"}'
     """
-    from markupsafe import Markup  # noqa: PLC0415
+    from markupsafe import Markup
 
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character, escape in _UNSAFE.items():
@@ -170,7 +170,7 @@ def _drawn(found: Mapping[str, charts.Spec]) -> dict[str, str]:
 
 
 def _template() -> jinja2.Template:
-    import jinja2  # noqa: PLC0415
+    import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(catalogue.data_folder("templates")),

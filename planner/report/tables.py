@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.engine import Engine, Setting
-from planner.hardware import Figure
+from planner.engine import Engine
 from planner.model import LatentAttention
 from planner.op import Op
 from planner.parallel import DEGREES, layout_notes
@@ -17,6 +16,7 @@ from planner.report import solved, words
 from planner.report.study import Choice, Study, key
 from planner.roofline import Rating, critical_intensity
 from planner.solve import OpAnswer
+from planner.sourced import Figure, Setting
 
 Table = dict[str, Any]
 

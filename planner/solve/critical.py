@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from planner.numeric import Numeric
 from planner.op import Attention, Kind, Matmul, Op
 from planner.roofline import Rating
 from planner.solve.crossing import LARGEST_BATCH, decisive_batches, roots, smallest_batch
 from planner.solve.question import Question
 from planner.solve.target import ComputeBound, Target
 from planner.step import COUNTED, StepRating
-from planner.units import LARGEST_COUNT, Numeric
+from planner.units import LARGEST_COUNT
 
 if TYPE_CHECKING:
     from planner.solve.crossing import Floats, Indices
@@ -138,12 +139,12 @@ def _what_it_does(op: Op, rating: Rating) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.2g}"  # noqa: PLR2004 - three digits
+    return "unknown" if value is None else f"{value:,.0f}" if value >= 10 else f"{value:.2g}"  # three digits
 
 
 def _flop(value: float) -> str:
     """Return a count of FLOPs with a prefix."""
-    from quantiphy import Quantity  # noqa: PLC0415 - only where words are made
+    from quantiphy import Quantity  # only where words are made
 
     return str(Quantity(value, "FLOP").render(prec=1))
 

@@ -56,7 +56,7 @@ def _changes(question: Question) -> Iterator[tuple[str, Question]]:
     name, kv = precision.linear.name, precision.kv.name
     if kv == "bf16":
         yield "KV cache in fp8", question.but(precision=policy(name, kv="fp8"))
-    if precision.linear.weights.bits == 16:  # noqa: PLR2004 - 16-bit weights can be halved and quartered
+    if precision.linear.weights.bits == 16:  # 16-bit weights can be halved and quartered
         yield "weights in int8, arithmetic as it is (w8a16)", question.but(precision=policy("w8a16", kv=kv))
         yield "weights in int4, arithmetic as it is (w4a16)", question.but(precision=policy("w4a16", kv=kv))
     if question.context > 1:

@@ -9,10 +9,10 @@ from planner.engine import Engine
 from planner.hardware import Hardware
 from planner.memory import Footprint, MemoryPlan, footprint, memory_plan
 from planner.model import Model
+from planner.numeric import Numeric
 from planner.parallel import SINGLE_CHIP, Layout
 from planner.precision import Precision
 from planner.step import StepRating, rate_step
-from planner.units import Numeric
 from planner.workload import Phase, Step
 
 

@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from planner.errors import InputError
+from planner.numeric import Numeric, maximum
 from planner.step import StepRating
-from planner.units import Numeric, maximum, parse_quantity
+from planner.units import parse_quantity
 
 TARGETS = ("compute-bound", "mfu=0.4", "tpot=30ms", "tokens_per_s=1e5")
 """How each target is written."""

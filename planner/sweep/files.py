@@ -43,7 +43,7 @@ def _join_csv(parts: list[Path], whole: Path) -> None:
 
 
 def _join_parquet(parts: list[Path], whole: Path) -> None:
-    import pyarrow.parquet as pq  # noqa: PLC0415 - an optional extra
+    import pyarrow.parquet as pq  # an optional extra
 
     with pq.ParquetWriter(whole, pq.read_schema(parts[0]), compression="zstd") as writer:
         for part in parts:
@@ -70,7 +70,7 @@ def check_output(path: Path) -> None:
         raise InputError(f"--output: {path} is a folder, name a file")
     if path.suffix == ".parquet":
         try:
-            import pyarrow.parquet  # noqa: F401, PLC0415 - an optional extra
+            import pyarrow.parquet  # noqa: F401 - an optional extra
         except ImportError:
             raise InputError(
                 "--output: writing Parquet needs pyarrow, install it with: pip install 'roofline-planner[parquet]'"
@@ -116,7 +116,7 @@ def write_sweep(sweep: Sweep, path: Path, request: str) -> Iterator[int]:
 
 def _frame(part: Any) -> pd.DataFrame:
     """Evaluate a part in blocks that fit the cache, and put them together."""
-    import pandas as pd  # noqa: PLC0415 - only where tables leave the package
+    import pandas as pd  # only where tables leave the package
 
     inner = Sweep(
         cases=(part.case,),

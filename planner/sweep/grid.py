@@ -45,7 +45,7 @@ def parse_numbers(text: str, name: str, least: int = 1) -> tuple[int, ...]:
 
 def _range(part: str, name: str, least: int) -> list[int]:
     start_text, *rest = part.split(":")
-    if len(rest) > 2:  # noqa: PLR2004 - start:stop:step
+    if len(rest) > 2:  # start:stop:step
         raise InputError(f"--{name}: {part!r} is no range, write {FORMS}")
     start = _whole(start_text, part, name, least)
     if not rest:

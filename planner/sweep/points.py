@@ -17,11 +17,11 @@ from planner.errors import InputError
 from planner.hardware import Hardware
 from planner.memory import footprint
 from planner.model import Model
+from planner.numeric import Numeric, maximum
 from planner.parallel import Layout, check_layout
 from planner.precision import Precision
 from planner.roofline import BOUNDS
 from planner.step import COUNTED, StepRating, rate_step
-from planner.units import Numeric, maximum
 from planner.workload import Phase, Step
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Block:
 
     def frame(self) -> pd.DataFrame:
         """Return the points as a table with the columns `COLUMNS`; text is categorical, so that it costs a byte a row."""
-        import pandas as pd  # noqa: PLC0415 - only where tables leave the package
+        import pandas as pd  # only where tables leave the package
 
         figures, size = evaluate(self), self.points
         layout = self.case.layout
@@ -165,7 +165,7 @@ class Block:
 
 
 def _categorical(codes: NDArray[Any], categories: list[str]) -> pd.Categorical[str]:
-    import pandas as pd  # noqa: PLC0415 - only where tables leave the package
+    import pandas as pd  # only where tables leave the package
 
     return pd.Categorical.from_codes(codes.astype(np.int8), categories=pd.Index(categories))
 

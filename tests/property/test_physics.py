@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner import catalogue
-from planner.hardware import Figure, Hardware
+from planner.hardware import Hardware
 from planner.importers.huggingface import read_config
 from planner.memory import sequence_bytes, weight_bytes
 from planner.model import Model
 from planner.op import Kind
 from planner.precision import SCHEMES, Role, policy
 from planner.roofline import Rating
+from planner.sourced import Figure
 from planner.step import StepRating, rate_step
 from planner.workload import Phase, Step
 

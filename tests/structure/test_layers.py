@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "planner"
 
 # From the bottom up; docs/decisions and this table name the same layers.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "units"),
+    ("errors", "units", "numeric", "sourced"),
     ("precision",),
     ("op",),
     ("model", "hardware", "engine", "workload"),

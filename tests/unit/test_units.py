@@ -12,17 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import UnitError
-from planner.units import (
-    anywhere,
-    everywhere,
-    is_array,
-    is_finite,
-    largest_of,
-    maximum,
-    minimum,
-    parse_quantity,
-    summed,
-)
+from planner.numeric import anywhere, everywhere, is_array, is_finite, largest_of, maximum, minimum, summed
+from planner.units import parse_quantity
 
 
 @pytest.mark.parametrize(

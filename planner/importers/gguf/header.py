@@ -102,7 +102,7 @@ def tensor_types() -> Mapping[int, tuple[str, float]]:
         If the gguf library is not installed.
     """
     try:
-        from gguf import GGML_QUANT_SIZES, GGMLQuantizationType  # noqa: PLC0415 - an optional extra
+        from gguf import GGML_QUANT_SIZES, GGMLQuantizationType  # an optional extra
     except ImportError:
         raise InputError(
             "reading GGUF files needs the gguf library, install it with: pip install 'roofline-planner[gguf]'"

@@ -128,7 +128,7 @@ def _stored(tensor: GgufTensor) -> AnyStored | None:
     if tensor.kind in plain:
         return plain[tensor.kind]
     # Kernels multiply in 16 bits: only the name tells apart what is nearer to 4 bits and to 8.
-    return Stored(precision="w4a16" if tensor.bits < 6 else "w8a16", bits=tensor.bits)  # noqa: PLR2004 - halfway
+    return Stored(precision="w4a16" if tensor.bits < 6 else "w8a16", bits=tensor.bits)  # halfway
 
 
 def counted(tensors: Sequence[GgufTensor]) -> Mapping[tuple[Role, str], Elements]:

@@ -350,5 +350,5 @@ def _shown(value: Any) -> str:
             text = repr(value)
         except ValueError:  # a whole number with more digits than Python prints
             return "a huge number"
-        return text if len(text) <= 40 else f"{text[:37]}..."  # noqa: PLR2004 - keeps the message short
+        return text if len(text) <= 40 else f"{text[:37]}..."  # keeps the message short
     return f"a {type(value).__name__}"

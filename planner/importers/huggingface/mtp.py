@@ -91,7 +91,7 @@ def _last_dense(layers: Sequence[LayerGroup]) -> Sequence[LayerGroup]:
 
 
 def _module(layers: LayerChoice, *, embeddings: int = 0, heads: int = 0, norms: int = 3) -> Reader:
-    def read(data: Mapping[str, Any], model: Model, count: int) -> MultiTokenPrediction | None:  # noqa: ARG001
+    def read(data: Mapping[str, Any], model: Model, count: int) -> MultiTokenPrediction | None:
         chosen = layers(tuple(unfolded(model.layers)))
         if not chosen:
             return None

@@ -5,10 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from planner.model.tensor import Count, Description, Flag, Tensor, Vector
+from planner.model.tensor import Count, Tensor, Vector
+from planner.numeric import Numeric
 from planner.op import Axis, FullSpan, Span
 from planner.precision import Role
-from planner.units import FORMATS, Numeric
+from planner.sourced import Description, Flag
+from planner.units import FORMATS
 
 STATE_BYTES = int(FORMATS["bf16"].bytes_per_element)
 """Bytes of an element of recurrent state: in 16 bits, as the transformers library allocates it with a 16-bit model [B]."""

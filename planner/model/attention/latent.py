@@ -8,9 +8,10 @@ from typing import Literal
 from pydantic import model_validator
 
 from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache, Indexer
-from planner.model.tensor import Count, CountOrZero, Flag, Tensor, Vector
+from planner.model.tensor import Count, CountOrZero, Tensor, Vector
 from planner.op import Axis, FullSpan, SelectedSpan, SlidingSpan, Span
 from planner.precision import Role
+from planner.sourced import Flag
 
 
 class LatentAttention(AttentionBlock):

@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 from pydantic import model_validator
 
 from planner.model.attention.base import STATE_BYTES, AttentionBlock, Cache
-from planner.model.tensor import Count, Flag, Tensor, Vector
+from planner.model.tensor import Count, Tensor, Vector
 from planner.op import Axis
 from planner.precision import Role
+from planner.sourced import Flag
 
 
 class RecurrentBlock(AttentionBlock):

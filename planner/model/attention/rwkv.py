@@ -8,9 +8,10 @@ from typing import Literal
 from pydantic import model_validator
 
 from planner.model.attention.recurrent import RecurrentBlock
-from planner.model.tensor import Count, Flag, Tensor, Vector
+from planner.model.tensor import Count, Tensor, Vector
 from planner.op import Axis
 from planner.precision import Role
+from planner.sourced import Flag
 
 INPUTS = 5
 """Inputs of RWKV-6 that are mixed by maps of low rank: of decay, keys, values, receptance and gate."""

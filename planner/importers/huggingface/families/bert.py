@@ -137,7 +137,7 @@ def crossed_like(config: Config, own: SoftmaxAttention, source_size: int | None 
 def bert_attention(*, bias: Fact = True) -> Any:
     """Return a reader of a decoder layer's attention, with cross-attention where the file asks for it."""
 
-    def read(config: Config, index: int) -> Any:  # noqa: ARG001 - the signature of every reader
+    def read(config: Config, index: int) -> Any:  # the signature of every reader
         require_decoder(config)
         own = bert_self(config, bias=bias)
         return (own, crossed_like(config, own)) if is_crossed(config) else own
@@ -148,7 +148,7 @@ def bert_attention(*, bias: Fact = True) -> Any:
 bert_ffn = dense(kind="plain", bias=True)
 
 
-def bert_norms(config: Config, index: int) -> int:  # noqa: ARG001
+def bert_norms(config: Config, index: int) -> int:
     """Return the norms of a layer: one for each part of it."""
     return 3 if is_crossed(config) else 2
 

@@ -93,7 +93,7 @@ def _ink_model(config: Config) -> dict[str, Any]:
     return {"other_parameters": config.integer("hidden_size")}
 
 
-def _ink_width(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+def _ink_width(config: Config, index: int) -> int:  # the signature of every reader
     """Inkling: where `dense_intermediate_size` is given, `intermediate_size` is the width of an expert."""
     return config.optional("dense_intermediate_size") or config.integer("intermediate_size")
 

@@ -23,7 +23,7 @@ from planner.model import FeedForward, Norm, Projection, SoftmaxAttention
 # ---- ChatGLM ---------------------------------------------------------------------------------------------------------
 
 
-def _chatglm_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader
+def _chatglm_heads(config: Config, index: int) -> dict[str, Any]:  # the signature of every reader
     """ChatGLM: `multi_query_group_num` KV heads, where `multi_query_attention` says so."""
     grouped = config.flag("multi_query_attention", default=False)
     heads = config.integer("num_attention_heads")

@@ -66,7 +66,7 @@ def _v4_rule(config: Config, index: int) -> str:
             config.fault("compress_ratios", f"does not say one of {', '.join(map(str, _RATES))} for every layer")
             config.raise_faults()
         return _RATES[ratios[index]]
-    return _RATES[4] if index >= 2 and index % 2 else _RATES[128]  # noqa: PLR2004 - the first two layers
+    return _RATES[4] if index >= 2 and index % 2 else _RATES[128]  # the first two layers
 
 
 _v4_kinds = kinds(_v4_rule, known=tuple(_RATES.values()))
@@ -139,7 +139,7 @@ def _longcat_model(config: Config) -> dict[str, Any]:
 # ---- others ----------------------------------------------------------------------------------------------------------
 
 
-def _hy4_rule(config: Config, index: int) -> str:  # noqa: ARG001
+def _hy4_rule(config: Config, index: int) -> str:
     return "full" if index == 0 or (index - 1) % 4 == 0 else "shared"
 
 

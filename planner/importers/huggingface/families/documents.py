@@ -46,7 +46,7 @@ def _joined(*, either: bool = False) -> Any:
 _gated = dense(width="d_ff")
 
 
-def _pix_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG001 - the signature of every reader
+def _pix_attention(config: Config, index: int) -> tuple[Any, ...]:  # the signature of every reader
     """Pix2Struct: projections are square, whatever `d_kv` says."""
     heads = config.integer("num_attention_heads")
     own = build(config, SoftmaxAttention, kind="mha", num_attention_heads=heads, head_dim=shared_out(config, heads))
@@ -175,7 +175,7 @@ def _formula_model(config: Config) -> dict[str, Any]:
 # ---- BLIP ------------------------------------------------------------------------------------------------------------
 
 
-def _blip_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG001
+def _blip_attention(config: Config, index: int) -> tuple[Any, ...]:
     """BLIP: a decoder of BERT's kind, which attends to the picture."""
     require_decoder(config)
     own = bert_self(config)
@@ -214,7 +214,7 @@ def _prefix_flat(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**flat, "tie_word_embeddings": True} if stated is True else flat
 
 
-def _prefix_attention(config: Config, index: int) -> SoftmaxAttention:  # noqa: ARG001
+def _prefix_attention(config: Config, index: int) -> SoftmaxAttention:
     """Nemotron Parse 3.5: the page stands before the text, so the decoder attends to itself alone (vLLM's nemotron_parse3_5.py)."""
     heads = config.integer("decoder_attention_heads")
     return build(

@@ -33,7 +33,7 @@ def _heads(config: Config, side: str) -> tuple[int, int]:
 def bart_self(side: str, *, bias: Fact = True, key_bias: bool = True) -> Callable[[Config, int], SoftmaxAttention]:
     """Return a reader of one side's self-attention."""
 
-    def read(config: Config, index: int) -> SoftmaxAttention:  # noqa: ARG001
+    def read(config: Config, index: int) -> SoftmaxAttention:
         heads, dim = _heads(config, side)
         return build(
             config,

@@ -84,6 +84,6 @@ class Family:
     tie: Tie = "top"
 
 
-def biased_head(config: Config) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader
+def biased_head(config: Config) -> dict[str, Any]:  # the signature of every reader
     """Return the fields of a model whose LM head has a bias."""
     return {"lm_head_bias": True}

@@ -75,7 +75,7 @@ def _is_shared(config: Config, index: int) -> bool:
 # ---- Gemma 3n --------------------------------------------------------------------------------------------------------
 
 
-def _gemma3n_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader
+def _gemma3n_layer(config: Config, index: int) -> dict[str, Any]:  # the signature of every reader
     """Gemma 3n: alternating updates of several streams (AltUp), a low-rank residual (LAuReL), a layer's own embedding."""
 
     def read() -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _gemma4_width(config: Config, index: int) -> int:
     return config.integer("intermediate_size") * (1 + double)
 
 
-def _router_scales(config: Config, index: int) -> int:  # noqa: ARG001
+def _router_scales(config: Config, index: int) -> int:
     return config.integer("hidden_size") + config.integer("num_experts")
 
 
@@ -151,12 +151,12 @@ def _gemma4_ffn(config: Config, index: int) -> Any:
     return (always, _gemma4_experts(config, index)) if config.flag("enable_moe_block", default=False) else always
 
 
-def _gemma4_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _gemma4_layer(config: Config, index: int) -> dict[str, Any]:
     projections, others = config.derived("per_layer", lambda: _per_layer_fields(config))
     return {"projections": projections, "other_parameters": others}
 
 
-def _gemma4_norms(config: Config, index: int) -> int:  # noqa: ARG001
+def _gemma4_norms(config: Config, index: int) -> int:
     return 7 if config.flag("enable_moe_block", default=False) else 4
 
 

@@ -114,7 +114,7 @@ def _t5gemma2_model(config: Config) -> dict[str, Any]:
 # ---- ProphetNet ------------------------------------------------------------------------------------------------------
 
 
-def _prophet_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader
+def _prophet_layer(config: Config, index: int) -> dict[str, Any]:  # the signature of every reader
     """ProphetNet: a bias by relative position that is projected from the token."""
     width = config.integer("num_buckets", 32) * config.integer("decoder_attention_heads")
     bias = Projection(

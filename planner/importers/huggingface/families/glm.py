@@ -10,7 +10,7 @@ from planner.importers.huggingface.parts.networks import Experts, after_dense, d
 from planner.importers.huggingface.parts.softmax import softmax
 
 
-def _if_used(config: Config, index: int) -> str | None:  # noqa: ARG001 - the signature of every reader
+def _if_used(config: Config, index: int) -> str | None:  # the signature of every reader
     return "head" if config.flag("use_qk_norm", default=False) else None
 
 

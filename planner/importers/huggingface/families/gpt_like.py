@@ -32,13 +32,13 @@ def _gpt2_attention(config: Config, index: int) -> Any:
     return (own, crossed_like(config, own)) if is_crossed(config) else own
 
 
-def _one_kv_head(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _one_kv_head(config: Config, index: int) -> dict[str, Any]:
     """GPT-BigCode: `multi_query` keeps one KV head."""
     one = config.flag("multi_query", default=True)
     return {"num_key_value_heads": 1 if one else config.integer("num_attention_heads")}
 
 
-def _falcon_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _falcon_heads(config: Config, index: int) -> dict[str, Any]:
     """Falcon: the new architecture has `num_kv_heads`, the old one a single KV head if `multi_query`, else one for each query head."""
     heads = config.integer("num_attention_heads")
     grouped = config.optional("num_kv_heads") or heads
@@ -50,11 +50,11 @@ def _falcon_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
     return {"num_key_value_heads": 1 if config.flag("multi_query", default=True) else heads}
 
 
-def _falcon_norms(config: Config, index: int) -> int:  # noqa: ARG001
+def _falcon_norms(config: Config, index: int) -> int:
     """Falcon: parallel halves share a norm, save in the new architecture, which has two unless told otherwise."""
     new = config.flag("new_decoder_architecture", default=False)
     beside = config.integer("num_ln_in_parallel_attn", 2 if new else 1)
-    return 2 if beside == 2 or not config.flag("parallel_attn", default=True) else 1  # noqa: PLR2004 - one for each half
+    return 2 if beside == 2 or not config.flag("parallel_attn", default=True) else 1  # one for each half
 
 
 def _bloom(config: Config) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _bloom(config: Config) -> dict[str, Any]:
     return {"other_parameters": 2 * config.integer("hidden_size")}
 
 
-def _mpt_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _mpt_heads(config: Config, index: int) -> dict[str, Any]:
     attention = config.part("attn_config")
     kv = attention.optional("kv_n_heads")
     return {"num_key_value_heads": kv} if kv else {}

@@ -111,7 +111,7 @@ _LFM_NOISE = (
 """Fields of LFM2's files that restate others, or that its class does not heed."""
 
 
-def _lfm_width(config: Config, index: int) -> int:  # noqa: ARG001
+def _lfm_width(config: Config, index: int) -> int:
     """LFM2: the width is cut to two thirds and rounded up, unless told otherwise."""
     width = config.integer("intermediate_size")
     if not config.flag("block_auto_adjust_ff_dim", default=True):
@@ -137,7 +137,7 @@ def _kimi_rule(config: Config, index: int) -> str:
     return "full_attention" if index and index % 4 == 0 else "linear_attention"
 
 
-def _kimi_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
+def _kimi_delta(config: Config, index: int) -> DeltaAttention:
     """Kimi Linear: sizes stand in `linear_attn_config`, or at the top."""
     own = config.part("linear_attn_config")
     number = own.optional("num_heads") or config.integer("linear_num_heads")
@@ -156,7 +156,7 @@ def _kimi_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
     )
 
 
-def _kimi_gate(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _kimi_gate(config: Config, index: int) -> dict[str, Any]:
     """Kimi K3: a gate for each element of the result."""
     return {"output_gate": "element" if config.flag("mla_use_output_gate", default=False) else None}
 
@@ -180,7 +180,7 @@ def _kimi_model(config: Config) -> dict[str, Any]:
 _kimi_sparse = sparse_where(after_dense(default=1))
 
 
-def _olmo_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
+def _olmo_delta(config: Config, index: int) -> DeltaAttention:
     """OLMo hybrid: heads as in softmax attention, keys three quarters of their share, values twice the keys."""
     heads = config.integer("num_attention_heads")
     keys = config.integer("linear_num_key_heads", heads)
@@ -199,8 +199,8 @@ def _olmo_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
 
 def _olmo_rule(config: Config, index: int) -> str:
     last = layer_count(config) - 1
-    short = last < 3 and index == last  # noqa: PLR2004 - a stack with no fourth layer still ends with attention
-    return "full_attention" if index % 4 == 3 or short else "linear_attention"  # noqa: PLR2004 - every fourth
+    short = last < 3 and index == last  # a stack with no fourth layer still ends with attention
+    return "full_attention" if index % 4 == 3 or short else "linear_attention"  # every fourth
 
 
 _olmo_attention = softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="full")
@@ -208,7 +208,7 @@ _olmo_attention = softmax(bias="attention_bias", output_bias="attention_bias", q
 # ---- Alice AI --------------------------------------------------------------------------------------------------------
 
 
-def _alice_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
+def _alice_delta(config: Config, index: int) -> DeltaAttention:
     """Alice AI: Kimi Delta Attention under Qwen's field names, with as many heads of keys as of values."""
     heads, size = config.integer("linear_num_key_heads"), config.integer("linear_key_head_dim")
     for field, expected in (("linear_num_value_heads", heads), ("linear_value_head_dim", size)):
@@ -348,7 +348,7 @@ FAMILIES: dict[str, Family] = {
     ),
     "lara_mini": Family(
         attention=choose(
-            kinds(lambda config, index: _LARA[index % len(_LARA)]),  # noqa: ARG005 - the signature of every rule
+            kinds(lambda config, index: _LARA[index % len(_LARA)]),  # the signature of every rule
             {
                 "linear_attention": gated_delta,
                 "full_attention": softmax(bias="attention_bias", output_bias="attention_bias", qk_norm="head"),

@@ -80,7 +80,7 @@ def _large_model(config: Config) -> dict[str, Any]:
 
 def _dots_rule(config: Config, index: int) -> str:
     """dots3.note: the first two layers and the second of each four look at everything, the others through a window."""
-    if not config.flag("use_sliding_window", default=True) or index < 2 or index % 4 == 1:  # noqa: PLR2004
+    if not config.flag("use_sliding_window", default=True) or index < 2 or index % 4 == 1:
         return "indexed_attention"
     return "sliding_attention"
 
@@ -137,7 +137,7 @@ def _dots_layer(config: Config, index: int) -> dict[str, Any]:
 # ---- GLM-5 Next ------------------------------------------------------------------------------------------------------
 
 
-def _next_rule(config: Config, index: int) -> str:  # noqa: ARG001 - the signature of every rule
+def _next_rule(config: Config, index: int) -> str:  # the signature of every rule
     return "linear_attention" if (index + 1) % 4 else "indexed_attention"
 
 
@@ -182,7 +182,7 @@ FAMILIES: dict[str, Family] = {
         ignored=("layer_types", "moe_layer_freq"),
     ),
     "mistral_large4_text": Family(
-        attention=latent(indexer=_indexed, indexed=lambda config, index: True, more=_large_heads),  # noqa: ARG005
+        attention=latent(indexer=_indexed, indexed=lambda config, index: True, more=_large_heads),
         ffn=Experts(shared=_shared, sparse=sparse_where(after_dense(default=1))),
         layer=_large_layer,
         model=_large_model,

@@ -21,21 +21,21 @@ from planner.model import DeltaAttention, LightningAttention
 KINDS = ("linear_attention", "full_attention")
 
 
-def _shared(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+def _shared(config: Config, index: int) -> int:  # the signature of every reader
     """Shared experts have a width of their own where `moe_shared_expert_intermediate_size` says so."""
     number = config.optional("n_shared_experts", 0, least=0) or 0
     width = config.optional("moe_shared_expert_intermediate_size") or config.integer("moe_intermediate_size")
     return number * width
 
 
-def _param_shared(config: Config, index: int) -> int:  # noqa: ARG001
+def _param_shared(config: Config, index: int) -> int:
     """Param2: `moe_shared_expert_intermediate_size` is the width of all shared experts together."""
     number = config.optional("n_shared_experts", 1, least=0) or 0
     stated = config.optional("moe_shared_expert_intermediate_size")
     return number and (stated or number * config.integer("moe_intermediate_size"))
 
 
-def _inputs(config: Config, index: int) -> bool:  # noqa: ARG001
+def _inputs(config: Config, index: int) -> bool:
     return flag(config, "use_qkv_bias") or flag(config, "use_bias")
 
 
@@ -80,7 +80,7 @@ def _linear(config: Config, index: int) -> DeltaAttention | LightningAttention:
     return lightning(config, index) if _is_lightning(config) else _kimi(config, index)
 
 
-def _gate(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _gate(config: Config, index: int) -> dict[str, Any]:
     """Return the gate of latent attention: as the file says, for each head where Ling 3 does not say it."""
     known = {"head_wise": "head", "element_wise": "element"}
     stated = config.text("gated_attention_proj_granularity_type")

@@ -26,11 +26,11 @@ LLAMA = Family(attention=llama_attention, ffn=dense(bias="mlp_bias"))
 MISTRAL = Family(attention=softmax(window=window_everywhere), ffn=dense())
 
 
-def _ministral(config: Config, index: int) -> str:  # noqa: ARG001 - the signature of every rule
+def _ministral(config: Config, index: int) -> str:  # the signature of every rule
     return "sliding_attention" if config.optional("sliding_window", least=0) else "full_attention"
 
 
-def _cwm(config: Config, index: int) -> str:  # noqa: ARG001
+def _cwm(config: Config, index: int) -> str:
     return "sliding_attention" if index % 4 else "full_attention"
 
 
@@ -57,17 +57,17 @@ def pattern_kind(config: Config, index: int) -> str:
 exaone_kinds = kinds(pattern_kind, known=SLIDING)
 
 
-def _bitnet(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _bitnet(config: Config, index: int) -> dict[str, Any]:
     """BitNet: a norm before each projection back."""
     return {"other_parameters": config.integer("hidden_size") + config.integer("intermediate_size")}
 
 
-def _apertus(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _apertus(config: Config, index: int) -> dict[str, Any]:
     """Apertus: its activation function has two learned parameters."""
     return {"other_parameters": 2 if config.text("hidden_act", "xielu") == "xielu" else 0}
 
 
-def _diff_llama(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _diff_llama(config: Config, index: int) -> dict[str, Any]:
     """Differential attention: four vectors of a head's width weigh the two maps."""
     heads = config.integer("num_attention_heads")
     return {"other_parameters": 4 * (config.optional("head_dim") or config.integer("hidden_size") // heads)}
@@ -83,11 +83,11 @@ def _motif_inputs(config: Config, index: int) -> bool:
     return config.flag("qkv_bias", default=_motif_output(config, index))
 
 
-def _motif_output(config: Config, index: int) -> bool:  # noqa: ARG001
+def _motif_output(config: Config, index: int) -> bool:
     return flag(config, "attention_bias") or flag(config, "use_bias")
 
 
-def _adaptive_norm(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _adaptive_norm(config: Config, index: int) -> dict[str, Any]:
     """Voxtral Realtime: a norm that depends on the delay, through a bottleneck of 32."""
     hidden, middle = config.integer("hidden_size"), 32
     into = Projection(name="ada_rms_norm.linear1", input_size=hidden, output_size=middle)
@@ -100,21 +100,21 @@ def _either(*fields: str) -> Callable[[Config, int], bool]:
     return each(lambda config: True in [config.flag(field, default=False) for field in fields])
 
 
-def cohere_norm(config: Config, index: int) -> str | None:  # noqa: ARG001
+def cohere_norm(config: Config, index: int) -> str | None:
     """Cohere: norms of queries and keys have weights for each head."""
     return "full" if config.flag("use_qk_norm", default=False) else None
 
 
-def phi_norm(config: Config, index: int) -> str | None:  # noqa: ARG001
+def phi_norm(config: Config, index: int) -> str | None:
     """Phi and Persimmon: norms of queries and keys, one for all heads."""
     return "head" if config.flag("qk_layernorm", default=False) else None
 
 
-def _stable_norm(config: Config, index: int) -> str | None:  # noqa: ARG001
+def _stable_norm(config: Config, index: int) -> str | None:
     return "full" if config.flag("qk_layernorm", default=False) else None
 
 
-def _parallel_norms(config: Config, index: int) -> int:  # noqa: ARG001
+def _parallel_norms(config: Config, index: int) -> int:
     return 1 if config.flag("use_parallel_residual", default=False) else 2
 
 

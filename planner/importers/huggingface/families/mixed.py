@@ -57,7 +57,7 @@ def _nemotron_count(config: Config) -> int:
     return len(names)
 
 
-def _nemotron_shared(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+def _nemotron_shared(config: Config, index: int) -> int:  # the signature of every reader
     shared = config.optional("n_shared_experts", 1, least=0) or 0
     return shared and config.integer("moe_shared_expert_intermediate_size")
 
@@ -119,7 +119,7 @@ def _zamba_rule(config: Config, index: int) -> str:
     return "hybrid" if (index - early) % period == offset else "linear_attention"
 
 
-def _zamba2_rule(config: Config, index: int) -> str:  # noqa: ARG001
+def _zamba2_rule(config: Config, index: int) -> str:
     """Zamba2: the class lists the hybrid layers of the 2.7B model."""
     return "hybrid" if index in {6, 12, 18, 24, 30, 36, 42, 47, 51} else "linear_attention"
 

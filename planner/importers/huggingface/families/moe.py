@@ -77,7 +77,7 @@ def _ernie_sparse(config: Config, index: int) -> bool:
     return start <= index <= end and (index + 1) % interval == 0
 
 
-def expert_count(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+def expert_count(config: Config, index: int) -> int:  # the signature of every reader
     """Return the number of experts: a learned correction for each of them."""
     return config.integer("num_experts")
 
@@ -109,7 +109,7 @@ _command = Experts(
 # ---- DBRX, Phi-3.5-MoE, AFMoE, Doge ----------------------------------------------------------------------------------
 
 
-def _dbrx_attention(config: Config, index: int) -> SoftmaxAttention:  # noqa: ARG001
+def _dbrx_attention(config: Config, index: int) -> SoftmaxAttention:
     heads = config.integer("num_attention_heads")
     kv_heads = config.part("attn_config").integer("kv_n_heads", 1)
     if heads % kv_heads:

@@ -92,7 +92,7 @@ def _mimo_heads(config: Config, index: int) -> dict[str, Any]:
 _MIMO_NOISE = ("attention_chunk_size", "attention_projection_layout")
 
 
-def _step_rule(config: Config, index: int) -> str:  # noqa: ARG001
+def _step_rule(config: Config, index: int) -> str:
     return "full_attention"
 
 
@@ -110,7 +110,7 @@ def _step_heads(config: Config, index: int) -> dict[str, Any]:
     return fields
 
 
-def _jet_attention(config: Config, index: int) -> SoftmaxAttention:  # noqa: ARG001 - the signature of every reader
+def _jet_attention(config: Config, index: int) -> SoftmaxAttention:  # the signature of every reader
     """JetMoE: attention has experts too, each a projection of queries and of the output, over the same keys and values."""
     chosen, groups = config.integer("num_experts_per_tok"), config.integer("num_key_value_heads")
     return build(
@@ -125,7 +125,7 @@ def _jet_attention(config: Config, index: int) -> SoftmaxAttention:  # noqa: ARG
     )
 
 
-def _jet_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _jet_layer(config: Config, index: int) -> dict[str, Any]:
     """JetMoE: a bias on the sum of the experts' results, of attention and of the network."""
     return {"other_parameters": 2 * config.integer("hidden_size")}
 

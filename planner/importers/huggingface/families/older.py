@@ -16,7 +16,7 @@ from planner.model import Norm, Projection, Table
 # ---- GPT-NeoX Japanese -----------------------------------------------------------------------------------------------
 
 
-def _times_hidden(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+def _times_hidden(config: Config, index: int) -> int:  # the signature of every reader
     return config.integer("intermediate_multiple_size", 4) * config.integer("hidden_size")
 
 
@@ -43,7 +43,7 @@ def _cpmant_model(config: Config) -> dict[str, Any]:
 # ---- XLNet, XLM ------------------------------------------------------------------------------------------------------
 
 
-def _xlnet_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _xlnet_layer(config: Config, index: int) -> dict[str, Any]:
     """XLNet: a projection of relative positions; for each head biases of content, of position and of segment, and two segments."""
     hidden = config.integer("hidden_size")
     relative = Projection(name="rel_attn.r", input_size=hidden, output_size=hidden)
@@ -54,7 +54,7 @@ def _xlnet_model(config: Config) -> dict[str, Any]:
     return {"final_norm": False, "lm_head_bias": True, "other_parameters": config.integer("hidden_size")}
 
 
-def _xlm_width(config: Config, index: int) -> int:  # noqa: ARG001
+def _xlm_width(config: Config, index: int) -> int:
     return 4 * config.integer("hidden_size")
 
 
@@ -92,7 +92,7 @@ def _modern_norm(config: Config) -> Norm:
     return LAYER if config.flag("norm_bias", default=False) else LAYER_SCALE
 
 
-def _modern_norms(config: Config, index: int) -> int:  # noqa: ARG001
+def _modern_norms(config: Config, index: int) -> int:
     """ModernBERT: the norm of the embedding stands for the one before the first attention."""
     return 2 if index else 1
 
@@ -122,7 +122,7 @@ FAMILIES: dict[str, Family] = {
     "cohere_compass_text": replace(
         LLAMA_LIKE["cohere2"],
         attention=softmax(
-            window=window_on(kinds(lambda config, index: "full_attention", known=SLIDING)),  # noqa: ARG005
+            window=window_on(kinds(lambda config, index: "full_attention", known=SLIDING)),
             bias="attention_bias",
             output_bias="attention_bias",
             derived_dim=True,

@@ -17,13 +17,13 @@ _NOT_DESCRIBED = ("use_mhc", "use_mome", "index_topk", "block_post_layernorm_idx
 _latent = latent(bias=False)
 
 
-def _bias(config: Config, index: int) -> bool:  # noqa: ARG001 - the signature of every reader
+def _bias(config: Config, index: int) -> bool:  # the signature of every reader
     """openPangu: a bias everywhere in attention, unless `qkv_bias` says otherwise for the inputs."""
     everywhere = flag(config, "attention_bias") or flag(config, "bias")
     return config.flag("qkv_bias", default=everywhere)
 
 
-def _output(config: Config, index: int) -> bool:  # noqa: ARG001
+def _output(config: Config, index: int) -> bool:
     return flag(config, "attention_bias") or flag(config, "bias")
 
 

@@ -30,12 +30,12 @@ _KOSMOS: dict[str, Any] = {
 }
 
 
-def _inner_norm(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader
+def _inner_norm(config: Config, index: int) -> dict[str, Any]:  # the signature of every reader
     """Kosmos-2.5: a norm within the network."""
     return {"other_parameters": 2 * config.integer("ffn_dim")}
 
 
-def _inner_norms(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _inner_norms(config: Config, index: int) -> dict[str, Any]:
     """Kosmos-2: norms within the network, and before attention's projection back."""
     return {"other_parameters": 2 * (config.integer("ffn_dim") + config.integer("hidden_size"))}
 

@@ -66,7 +66,7 @@ def _mobius_ffn(config: Config, index: int) -> tuple[Any, Any]:
     return (_mobius_shared(config, index), routed)
 
 
-def _mobius_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _mobius_layer(config: Config, index: int) -> dict[str, Any]:
     """Intern-S2-Mobius: a number that weighs the layer's own network, and where asked for a scale of each half's result."""
     hidden = config.integer("hidden_size")
     gate = Projection(name="shared_expert_gate", input_size=hidden, output_size=1)

@@ -19,7 +19,7 @@ _kinds = kinds(
 )
 
 
-def _index(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader
+def _index(config: Config, index: int) -> dict[str, Any]:  # the signature of every reader
     """Return the indexer: it compares runs of tokens, whose keys are projected with its queries and kept for each token."""
     if config.integer("indexer_kv_heads", 1) != 1:
         config.fault("indexer_kv_heads", "more than one key is not supported")
@@ -56,7 +56,7 @@ MAX_PRIMES = 10_000
 def _is_prime(number: int) -> bool:
     """Whether a number is prime (Miller and Rabin; exact below 3,215,031,751 with these bases)."""
     bases = (2, 3, 5, 7)
-    if number < 2 or any(number % base == 0 for base in bases):  # noqa: PLR2004 - the first prime
+    if number < 2 or any(number % base == 0 for base in bases):  # the first prime
         return number in bases
     odd, twos = number - 1, 0
     while odd % 2 == 0:
@@ -137,7 +137,7 @@ def _with_ngrams(config: Config, index: int) -> Any:
     return (memory, mixer)
 
 
-def _layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _layer(config: Config, index: int) -> dict[str, Any]:
     attention, first = _streams(config, "attn_hyper_connection", writes=True)
     network, second = _streams(config, "mlp_hyper_connection", writes=True)
     return {"norms": 0, "projections": (*attention, *network), "other_parameters": first + second}

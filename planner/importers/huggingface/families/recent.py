@@ -73,7 +73,7 @@ def _axk_layer(config: Config, index: int) -> dict[str, Any]:
     return {"norms": 3 if _axk_sparse(config, index) else 2}
 
 
-def _muse_norms(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _muse_norms(config: Config, index: int) -> dict[str, Any]:
     """Muse Spark: norms of the experts' narrower stream, and a gate on each residual."""
     narrow = config.integer("moe_hidden_size")
     return {"norms": 3, "other_parameters": 2 * narrow + 2 * config.integer("hidden_size")}
@@ -85,7 +85,7 @@ def _laguna_heads(config: Config, index: int) -> int:
     return listed[index] if listed else config.integer("num_attention_heads")
 
 
-def _beam_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _beam_layer(config: Config, index: int) -> dict[str, Any]:
     """Beam: a bias for each head's gate."""
     return {"other_parameters": config.integer("num_attention_heads")}
 
@@ -121,7 +121,7 @@ def _molmo_model(config: Config) -> dict[str, Any]:
     return {"embedding_rows": config.integer("vocab_size") + config.integer("additional_vocab_size", 128, least=0)}
 
 
-def _doge_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _doge_layer(config: Config, index: int) -> dict[str, Any]:
     """Doge: a mask that depends on the values, and a scale on each residual."""
     heads = config.optional("num_key_value_heads") or config.integer("num_attention_heads")
     width = heads * max(config.integer("hidden_size") // config.integer("num_attention_heads"), 1)
@@ -164,8 +164,8 @@ def _pruned_head(config: Config) -> dict[str, Any]:
 # ---- LFM3 ------------------------------------------------------------------------------------------------------------
 
 
-def _lfm3_rule(config: Config, index: int) -> str:  # noqa: ARG001
-    if index % 4 == 2:  # noqa: PLR2004 - the third of each four layers
+def _lfm3_rule(config: Config, index: int) -> str:
+    if index % 4 == 2:  # the third of each four layers
         return "full_attention"
     return "sliding_attention" if index and index % 4 == 0 else "conv"
 
@@ -188,9 +188,9 @@ _lfm3 = choose(
 )
 
 _forth = full_where(lambda index, count: (count - 1 - index) % 4 == 0)
-_flint = full_where(lambda index, count: index < 2 or index % 4 == 1 or index == count - 1)  # noqa: PLR2004
+_flint = full_where(lambda index, count: index < 2 or index % 4 == 1 or index == count - 1)
 _beam = full_where(lambda index, count: not (index + 1) % 6 or index == count - 1)
-_first_of_four = full_where(lambda index, count: index % 4 == 0)  # noqa: ARG005 - the signature of every test
+_first_of_four = full_where(lambda index, count: index % 4 == 0)  # the signature of every test
 
 PHI4_MULTIMODAL = replace(
     LLAMA_LIKE["phi3"],

@@ -11,19 +11,19 @@ from planner.importers.huggingface.parts.recurrent import Mamba2Reader, expanded
 from planner.model import Projection
 
 
-def _xlstm_width(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+def _xlstm_width(config: Config, index: int) -> int:  # the signature of every reader
     """Return the hidden size times a factor, rounded up to a multiple; less than one element more is dropped."""
     multiple = config.integer("ffn_round_up_to_multiple_of", 64)
     width = int(config.real("ffn_proj_factor", 8 / 3) * config.integer("hidden_size"))
     return max(-(-width // multiple) * multiple, 1)
 
 
-def _xlstm_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _xlstm_layer(config: Config, index: int) -> dict[str, Any]:
     """xLSTM: the norms of a layer have offsets where its projections have biases; the last norm has none."""
     return {"other_parameters": 2 * config.integer("hidden_size") if config.flag("use_bias", default=False) else 0}
 
 
-def _rwkv_width(config: Config, index: int) -> int:  # noqa: ARG001
+def _rwkv_width(config: Config, index: int) -> int:
     return config.optional("intermediate_size") or 4 * config.integer("hidden_size")
 
 

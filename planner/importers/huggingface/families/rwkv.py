@@ -45,7 +45,7 @@ def _makers_heads(config: Config) -> dict[str, Any]:
     return {"num_heads": heads, "key_head_dim": size, "value_head_dim": size}
 
 
-def _eagle(config: Config, index: int) -> RwkvMatrix:  # noqa: ARG001 - the signature of every reader
+def _eagle(config: Config, index: int) -> RwkvMatrix:  # the signature of every reader
     """RWKV-5.2; earlier drafts have other parameters."""
     if config.text("model_version", "5_2") != "5_2":
         config.fault("model_version", "only 5_2 is described")
@@ -102,7 +102,7 @@ def _attention(config: Config) -> SoftmaxAttention:
 def _width(ratio: float) -> Any:
     """Return a reader of the network's width: stated, or a multiple of the hidden size in whole 32s."""
 
-    def read(config: Config, index: int) -> int:  # noqa: ARG001
+    def read(config: Config, index: int) -> int:
         hidden, stated = config.integer("hidden_size"), config.optional("intermediate_size")
         if stated:
             config.used.add("hidden_ratio")  # heeded only where there is no width
@@ -193,7 +193,7 @@ def _goose_layer(config: Config, index: int) -> dict[str, Any]:
 # ---- RWKV-6 in a Qwen 2 ----------------------------------------------------------------------------------------------
 
 
-def _qwen(config: Config, index: int) -> RwkvMatrix:  # noqa: ARG001
+def _qwen(config: Config, index: int) -> RwkvMatrix:
     """RWKV6-Qwen2: RWKV-6 in place of attention, with its sharing of KV heads and its biases; no bonus, and no norm of the result."""
     heads, kv_heads = heads_of(config, "num_attention_heads", "num_key_value_heads")
     hidden = config.integer("hidden_size")

@@ -34,7 +34,7 @@ def _plamo_window(config: Config, index: int) -> int | None:
 _plamo_attention = softmax(
     window=_plamo_window,
     qk_norm="full",
-    more=fixed(head_dim=lambda config, index: config.integer("hidden_size_per_head", 128)),  # noqa: ARG005
+    more=fixed(head_dim=lambda config, index: config.integer("hidden_size_per_head", 128)),
 )
 
 

@@ -17,7 +17,7 @@ from planner.model import Projection
 # ---- TeleChat --------------------------------------------------------------------------------------------------------
 
 
-def _telechat_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001 - the signature of every reader
+def _telechat_layer(config: Config, index: int) -> dict[str, Any]:  # the signature of every reader
     """TeleChat: of the network's projections only the last has a bias."""
     return {"other_parameters": config.integer("hidden_size")}
 
@@ -25,7 +25,7 @@ def _telechat_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG0
 # ---- Step 3, Grok 2, Molmo, PLaMo 3, MiniCPM-V ---------------------------------------------------------------------------
 
 
-def _step_heads(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _step_heads(config: Config, index: int) -> dict[str, Any]:
     """Step 3: one KV head, and queries by a low-rank projection with a norm in between."""
     return {
         "num_key_value_heads": 1,
@@ -133,14 +133,14 @@ def _moondream_part(data: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**part, "architectures": data.get("architectures")}
 
 
-def _moondream_layer(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _moondream_layer(config: Config, index: int) -> dict[str, Any]:
     """Moondream 3: two vectors and a number for each head, which scale queries and values by token and position."""
     heads, hidden = config.integer("num_attention_heads"), config.integer("hidden_size")
     tau = tuple(Projection(name=f"tau.{name}", input_size=3 * hidden, output_size=heads) for name in ("wq", "wv"))
     return {"projections": tau, "other_parameters": heads}
 
 
-def _moondream_model(config: Config) -> dict[str, Any]:  # noqa: ARG001
+def _moondream_model(config: Config) -> dict[str, Any]:
     return {"lm_head_bias": True}
 
 

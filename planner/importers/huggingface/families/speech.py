@@ -103,7 +103,7 @@ def _speecht5_model(config: Config) -> dict[str, Any]:
 # ---- Moonshine -------------------------------------------------------------------------------------------------------
 
 
-def _moonshine_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG001 - the signature of every reader
+def _moonshine_attention(config: Config, index: int) -> tuple[Any, ...]:  # the signature of every reader
     return crossed(config, attend(config, prefix=""))
 
 
@@ -134,7 +134,7 @@ def _streaming_window(part: Config, index: int, length: int) -> int | None:
     if listed is None:
         return None
     pair = listed[index] if len(listed) >= length else None
-    if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(type(n) is int and n >= 0 for n in pair):  # noqa: PLR2004
+    if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(type(n) is int and n >= 0 for n in pair):
         part.fault("sliding_windows", f"lists no pair of whole numbers for each of the {length} layers")
         part.raise_faults()
         return None
@@ -236,7 +236,7 @@ def parakeet(part: Config, further: tuple[Projection, ...] = ()) -> Encoder:
     )
 
 
-def _parakeet_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG001
+def _parakeet_attention(config: Config, index: int) -> tuple[Any, ...]:
     return crossed(config, attend(config, output_bias="attention_bias"))
 
 
@@ -261,7 +261,7 @@ def _canary_model(config: Config) -> dict[str, Any]:
 # ---- Dia -------------------------------------------------------------------------------------------------------------
 
 
-def _dia_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG001
+def _dia_attention(config: Config, index: int) -> tuple[Any, ...]:
     """Dia: cross-attention has heads of its own."""
     heads, kv_heads = heads_of(config, "cross_num_attention_heads", "cross_num_key_value_heads")
     return crossed(

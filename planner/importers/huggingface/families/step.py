@@ -71,7 +71,7 @@ def _layer(config: Config, index: int) -> dict[str, Any]:
     return {"projections": (gate,), "other_parameters": size + config.integer("num_attention_heads")}
 
 
-def _shared(config: Config, index: int) -> int:  # noqa: ARG001 - the signature of every reader
+def _shared(config: Config, index: int) -> int:  # the signature of every reader
     chosen = config.integer("num_experts_per_tok") * config.integer("moe_intermediate_size")
     return config.optional("share_expert_dim") or chosen
 
@@ -107,7 +107,7 @@ STEP5 = Family(
 # ---- Step-1 ----------------------------------------------------------------------------------------------------------
 
 
-def _groups(config: Config, index: int) -> dict[str, Any]:  # noqa: ARG001
+def _groups(config: Config, index: int) -> dict[str, Any]:
     """Step-1: one KV head where nothing is said of them."""
     return {} if config.given("num_key_value_heads") else {"num_key_value_heads": 1}
 

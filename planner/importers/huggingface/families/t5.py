@@ -87,7 +87,7 @@ def _t5_layers(config: Config) -> int:
     return stack_length(config, "num_decoder_layers", "num_layers")
 
 
-def _t5_attention(config: Config, index: int) -> tuple[Any, ...]:  # noqa: ARG001 - the signature of every reader
+def _t5_attention(config: Config, index: int) -> tuple[Any, ...]:  # the signature of every reader
     return (_t5_self(config), _t5_cross(config))
 
 

@@ -142,7 +142,7 @@ def every(period: int | str, default: int = 1, *, nth: str = "full_attention", o
 
 def always(kind: str) -> Rule:
     """Return a rule: every layer is of one kind."""
-    return lambda config, index: kind  # noqa: ARG005 - the signature of every rule
+    return lambda config, index: kind  # the signature of every rule
 
 
 def is_kind(kind_of: Rule, *wanted: str) -> Test:
@@ -174,7 +174,7 @@ def choose(kind_of: Rule, readers: dict[str, Callable[[Config, int], Any]], fiel
 
 def each(function: Callable[[Config], T]) -> Callable[[Config, int], T]:
     """Return a reader that gives the same for every layer."""
-    return lambda config, index: function(config)  # noqa: ARG005 - the signature of every reader
+    return lambda config, index: function(config)  # the signature of every reader
 
 
 def nothing(config: Config, index: int) -> None:

@@ -61,7 +61,7 @@ def latent(
     return read
 
 
-def own_indexer(config: Config, index: int) -> Indexer:  # noqa: ARG001 - the signature of every reader
+def own_indexer(config: Config, index: int) -> Indexer:  # the signature of every reader
     """Read the indexer of DeepSeek-V3.2."""
     return build(config, Indexer, num_heads=config.integer("index_n_heads"), head_dim=config.integer("index_head_dim"))
 

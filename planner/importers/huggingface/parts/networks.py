@@ -40,7 +40,7 @@ def dense(
 def four_times(field: str) -> Callable[[Config, int], int]:
     """Return a width reader: `field`, or four times the hidden size where it is null or absent."""
 
-    def read(config: Config, index: int) -> int:  # noqa: ARG001
+    def read(config: Config, index: int) -> int:
         return config.optional(field) or 4 * config.integer("hidden_size")
 
     return read
@@ -111,13 +111,13 @@ class Experts:
 
 def half_of(field: str = "intermediate_size") -> Callable[[Config, int], int]:
     """Return a reader of the width of a gated network, where a field counts gate and up together."""
-    return lambda config, index: max(config.integer(field) // 2, 1)  # noqa: ARG005 - the signature of every reader
+    return lambda config, index: max(config.integer(field) // 2, 1)  # the signature of every reader
 
 
 def several(number: str, width: str = "moe_intermediate_size", default: int = 0) -> Callable[[Config, int], int]:
     """Return a reader of the width of shared experts: so many of one width."""
 
-    def read(config: Config, index: int) -> int:  # noqa: ARG001
+    def read(config: Config, index: int) -> int:
         shared = config.optional(number, default, least=0) or 0
         return shared * config.integer(width) if shared else 0
 

@@ -20,7 +20,7 @@ from planner.model import (
 )
 
 
-def gated_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001 - the signature of every reader
+def gated_delta(config: Config, index: int) -> DeltaAttention:  # the signature of every reader
     """Read gated delta attention under Qwen's field names."""
     return build(
         config,
@@ -34,7 +34,7 @@ def gated_delta(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001 -
     )
 
 
-def lightning(config: Config, index: int) -> LightningAttention:  # noqa: ARG001
+def lightning(config: Config, index: int) -> LightningAttention:
     """Read lightning attention: heads like those of softmax attention."""
     heads = config.integer("num_attention_heads")
     dim = config.optional("head_dim") or config.integer("hidden_size") // heads
@@ -56,7 +56,7 @@ def mamba(
     plain = ("expand", "state_size", "conv_kernel", "time_step_rank", "use_conv_bias")
     expand, state, kernel, rank, conv_bias = names if prefix else plain
 
-    def read(config: Config, index: int) -> Mamba:  # noqa: ARG001
+    def read(config: Config, index: int) -> Mamba:
         return build(
             config,
             Mamba,
@@ -98,7 +98,7 @@ class Mamba2Reader:
     output_bias: Fact = None
     gated_norm: Fact = True
 
-    def __call__(self, config: Config, index: int) -> Mamba2:  # noqa: ARG002 - the signature of every reader
+    def __call__(self, config: Config, index: int) -> Mamba2:  # the signature of every reader
         """Read one layer's mixer."""
         return build(
             config,
@@ -131,7 +131,7 @@ def expanded(
     return read
 
 
-def short_convolution(config: Config, index: int) -> ShortConvolution:  # noqa: ARG001
+def short_convolution(config: Config, index: int) -> ShortConvolution:
     """Read LFM2's short convolution."""
     return build(
         config,
@@ -143,7 +143,7 @@ def short_convolution(config: Config, index: int) -> ShortConvolution:  # noqa: 
     )
 
 
-def gated_recurrence(config: Config, index: int) -> GatedRecurrence:  # noqa: ARG001
+def gated_recurrence(config: Config, index: int) -> GatedRecurrence:
     """Read RecurrentGemma's recurrent block."""
     return build(
         config,
@@ -158,7 +158,7 @@ def gated_recurrence(config: Config, index: int) -> GatedRecurrence:  # noqa: AR
 def kimi_delta(heads: str, dim: str, kernel: str, *, low_rank: bool = True) -> Callable[[Config, int], DeltaAttention]:
     """Return a reader of Kimi Delta Attention; its decay and its gate are low-rank, or projected in one step."""
 
-    def read(config: Config, index: int) -> DeltaAttention:  # noqa: ARG001
+    def read(config: Config, index: int) -> DeltaAttention:
         number = config.integer(heads)
         size = config.optional("linear_head_dim") or config.integer(dim)
         return build(
@@ -177,7 +177,7 @@ def kimi_delta(heads: str, dim: str, kernel: str, *, low_rank: bool = True) -> C
     return read
 
 
-def matrix_lstm(config: Config, index: int) -> MatrixLstm:  # noqa: ARG001
+def matrix_lstm(config: Config, index: int) -> MatrixLstm:
     """Read xLSTM's matrix memory: heads share out a fraction of the hidden size."""
     heads, hidden = config.integer("num_heads"), config.integer("hidden_size")
     keys, values = int(hidden * config.real("qk_dim_factor", 0.5)), int(hidden * config.real("v_dim_factor", 1.0))
@@ -196,7 +196,7 @@ def matrix_lstm(config: Config, index: int) -> MatrixLstm:  # noqa: ARG001
     )
 
 
-def rwkv(config: Config, index: int) -> Rwkv:  # noqa: ARG001
+def rwkv(config: Config, index: int) -> Rwkv:
     """Read RWKV-4's time mixing."""
     hidden = config.integer("hidden_size")
     size = config.optional("attention_hidden_size") or hidden

@@ -16,12 +16,12 @@ Overrides = Callable[[Config, int], dict[str, Any]]
 # ---- windows ---------------------------------------------------------------------------------------------------------
 
 
-def no_window(config: Config, index: int) -> int | None:  # noqa: ARG001 - the signature of every window reader
+def no_window(config: Config, index: int) -> int | None:  # the signature of every window reader
     """Every layer attends to everything."""
     return None
 
 
-def window_everywhere(config: Config, index: int) -> int | None:  # noqa: ARG001
+def window_everywhere(config: Config, index: int) -> int | None:
     """`sliding_window` holds for every layer, null or 0 for none."""
     return config.optional("sliding_window", least=0) or None
 

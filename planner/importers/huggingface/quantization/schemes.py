@@ -154,7 +154,7 @@ LONGEST_SIDE = 30_000
 def tile_elements(block: Block, name: str) -> int:
     """Return how many weights share a scale by the sides of their tile, or raise `UnknownQuantizationError`."""
     sides = block.get(name)
-    if isinstance(sides, list) and len(sides) == 2:  # noqa: PLR2004 - rows and columns
+    if isinstance(sides, list) and len(sides) == 2:  # rows and columns
         rows, columns = sides
         if all(type(side) is int and 1 <= side <= LONGEST_SIDE for side in sides):
             return int(rows * columns)

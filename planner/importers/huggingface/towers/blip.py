@@ -87,7 +87,7 @@ def _sides(whole: Whole) -> tuple[int, int]:
     """
     stated = whole.config.get("downsample_rate")
     sides = stated.split("/") if isinstance(stated, str) else []
-    if len(sides) != 2 or not all(side.isdecimal() and len(side) < 5 for side in sides):  # noqa: PLR2004 - a fraction of small numbers
+    if len(sides) != 2 or not all(side.isdecimal() and len(side) < 5 for side in sides):  # a fraction of small numbers
         raise UncountedError("downsample_rate: is not a fraction like 4/8")
     return int(sides[0]), int(sides[1])
 

@@ -29,7 +29,7 @@ def _siglip(config: Config) -> int:
     return patches + config.integer("layers") * layer + norm(width) + pool
 
 
-def _clip(config: Config, last: int) -> int:  # noqa: ARG001 - the signature of every encoder
+def _clip(config: Config, last: int) -> int:  # the signature of every encoder
     """Return the parameters of a CLIP without its last norm."""
     width = config.integer("width")
     patches = convolution(CHANNELS, width, *pair(config, "patch_size"), bias=False) + (grid(config) + 2) * width
@@ -53,7 +53,7 @@ def _sam(config: Config, last: int) -> int:
     return convolution(CHANNELS, width, *pair(config, "patch_size")) + side**2 * width + stack + neck
 
 
-def _decoder(config: Config, last: int) -> int:  # noqa: ARG001
+def _decoder(config: Config, last: int) -> int:
     """Return the parameters of a gated stack with offsets in queries, keys and values, and of the queries that it answers."""
     width, heads = config.integer("dim"), config.integer("heads")
     kv = width // heads * config.integer("key_value_heads")

@@ -47,7 +47,7 @@ def gemma4_audio(config: Config) -> int:
 def _pairs(config: Config, field: str) -> list[tuple[int, int]]:
     """Return a pair of positive whole numbers for each of the two convolutions."""
     values = config.listed(field, 2) or ()
-    pairs = [tuple(value) for value in values if isinstance(value, list) and len(value) == 2]  # noqa: PLR2004 - a pair
+    pairs = [tuple(value) for value in values if isinstance(value, list) and len(value) == 2]  # a pair
     if len(pairs) != len(values) or any(type(size) is not int or size < 1 for pair in pairs for size in pair):
         config.fault(field, "is not a pair of positive whole numbers for each convolution")
         return []
